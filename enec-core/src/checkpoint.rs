@@ -1,0 +1,3 @@
+//! Whole checkpoints: safetensors files and folders of them.
+
+pub mod header;

@@ -1,0 +1,91 @@
+//! The reference decoder of codec 1.
+
+use crate::geometry::{BLOCK_TILES, LANES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
+use crate::reference::lane::{element, read_words, unpack};
+use crate::reference::value::{Parts, join};
+use crate::{
+    BlockEntry, Coding, DecodePlan, Dtype, FormatError, FormatErrorKind as Kind, Layout, Result, TwoWindows,
+    padded_lanes, segment, wide_lanes,
+};
+
+/// Decodes by a plan. `source` holds the whole stream; bytes that changed since it was validated give wrong elements, never a panic.
+///
+/// # Errors
+///
+/// [`Kind::SourceLength`] or [`Kind::TargetLength`] if the buffers are not those of the plan.
+pub fn decode(plan: &DecodePlan, source: &[u8], target: &mut [u8]) -> Result<()> {
+    if source.len() != plan.source_len() {
+        let kind = Kind::SourceLength { expected: plan.source_len() as u64, found: source.len() as u64 };
+        return Err(FormatError::new(kind, 0));
+    }
+    let needed = plan.target_len();
+    let Some(target) = target.get_mut(..needed) else {
+        let kind = Kind::TargetLength { expected: needed as u64, found: target.len() as u64 };
+        return Err(FormatError::new(kind, 0));
+    };
+    let tile_bytes = plan.layout().dtype.tile_bytes();
+    let (tiles, tail) = target.split_at_mut(plan.tiles().len() * tile_bytes);
+    if let Coding::TwoWindows(windows) = plan.layout().coding {
+        for (tile, elements) in plan.tiles().zip(tiles.chunks_exact_mut(tile_bytes)) {
+            decode_tile(plan.layout(), windows, source, tile, elements);
+        }
+    }
+    tail.copy_from_slice(&source[plan.tail()]);
+    Ok(())
+}
+
+/// Decodes one tile by itself: only the masks of its block are scanned.
+fn decode_tile(layout: &Layout, windows: TwoWindows, source: &[u8], tile: usize, elements: &mut [u8]) {
+    let dtype = layout.dtype;
+    let block = layout.block(tile / BLOCK_TILES);
+    let part = |range: &core::ops::Range<usize>, len: usize| {
+        let start = range.start + tile % BLOCK_TILES * len;
+        &source[start..start + len]
+    };
+    let mask = part(&block.mask, TILE_MASK_BYTES);
+    let byte_plane = part(&block.byte_plane, TILE_BYTE_PLANE_BYTES);
+    let extra_plane = part(&block.extra_plane, dtype.tile_extra_bytes());
+    let low_plane = part(&block.low_plane, usize::from(windows.common_width()) * ROW_BYTES);
+
+    let table = &source[layout.table.range()];
+    let entry = BlockEntry::read(table, tile / BLOCK_TILES);
+    let segment = segment(&source[layout.variable.range()], BlockEntry::start(table, tile / BLOCK_TILES), entry.end);
+    let stride = padded_lanes(wide_lanes(&source[block.mask.clone()]));
+    let mut rank = wide_lanes(&source[block.mask.start..block.mask.start + tile % BLOCK_TILES * TILE_MASK_BYTES]);
+    let common_width = windows.common_width();
+    let high_width = entry.wide_width.saturating_sub(common_width).min(8);
+
+    for lane in 0..LANES {
+        let is_wide = mask[lane / 8] >> (lane % 8) & 1 == 1;
+        let mut q = unpack(read_words(low_plane, LANES, lane, common_width), common_width);
+        let mut base = windows.common_base();
+        if is_wide {
+            let high = unpack(read_words(segment, stride, rank, high_width), high_width);
+            for (q, high) in q.iter_mut().zip(high) {
+                *q |= high.checked_shl(u32::from(common_width)).unwrap_or(0);
+            }
+            base = entry.wide_base;
+            rank += 1;
+        }
+        for row in 0..ROWS {
+            let parts = Parts {
+                exponent: base.wrapping_sub(q[row]) & dtype.exponent_mask(),
+                byte: byte_plane[2 * element(row % (ROWS / 2), lane) + row / (ROWS / 2)],
+                extra: extra(dtype, extra_plane, row, lane),
+            };
+            let at = element(row, lane) * dtype.element_bytes();
+            join(dtype, parts, &mut elements[at..at + dtype.element_bytes()]);
+        }
+    }
+}
+
+fn extra(dtype: Dtype, extra_plane: &[u8], row: usize, lane: usize) -> u16 {
+    match dtype {
+        Dtype::Opaque | Dtype::Bf16 => 0,
+        Dtype::F16 => u16::from(unpack(read_words(extra_plane, LANES, lane, 3), 3)[row]),
+        Dtype::F32 => {
+            let at = 2 * element(row, lane);
+            u16::from_le_bytes([extra_plane[at], extra_plane[at + 1]])
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `cargo xtask test`: every check, cheapest first, stopping at the first failure.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::Result;
+use crate::command::{cargo, metadata, run as run_command};
+use crate::{setup, tidy};
+
+/// Backends that must be present under `--require`; the conformance suite reads the list from `ENEC_REQUIRE`.
+const REQUIRED_BACKENDS: &str = "cpu";
+
+/// Values of `ENEC_CPU`, one for each path through the kernels.
+const CPU_PATHS: [&str; 3] = ["scalar", "portable", "avx2"];
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Install what is needed and absent first
+    #[arg(long)]
+    setup: bool,
+    /// Fail where something would be skipped
+    #[arg(long)]
+    require: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result {
+    let mut report = Report { require: options.require, steps: Vec::new(), skipped: Vec::new() };
+    let result = steps(options, &mut report);
+    report.print();
+    result.map(|()| println!("all checks passed"))
+}
+
+fn steps(options: &Options, report: &mut Report) -> Result {
+    if options.setup {
+        report.step("setup", setup::run_setup)?;
+    }
+    report.component("fmt", || run_command(&mut cargo(["fmt", "--all", "--check"])))?;
+    report.step("tidy", tidy::run)?;
+    report.component("clippy", || {
+        run_command(&mut cargo("clippy --workspace --all-targets --all-features -- -D warnings".split(' ')))
+    })?;
+    report.step("documentation", || {
+        run_command(cargo("doc --workspace --all-features --no-deps".split(' ')).env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    report.step("tests", || run_command(&mut tests(options, &["--workspace"])))?;
+    for path in CPU_PATHS {
+        let name = format!("CPU tests, {path} path");
+        if path == "avx2" && !has_avx2() {
+            report.skip(&name, "this CPU has no AVX2")?;
+        } else {
+            report.step(&name, || run_command(tests(options, &["--package", "enec-cpu"]).env("ENEC_CPU", path)))?;
+        }
+    }
+    report.step("packages", package)
+}
+
+fn tests(options: &Options, arguments: &[&str]) -> Command {
+    let mut command = cargo(["test"].iter().chain(arguments));
+    if options.require {
+        command.env("ENEC_REQUIRE", REQUIRED_BACKENDS);
+    }
+    command
+}
+
+/// Whether the kernels' AVX2 path can run here.
+fn has_avx2() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
+/// Packages every crate that may be published and builds what was packaged.
+fn package() -> Result {
+    let metadata = metadata()?;
+    let names = metadata.workspace_packages().into_iter().filter(|package| package.publish != Some(Vec::new()));
+    let arguments = names.flat_map(|package| ["--package".to_owned(), package.name.to_string()]);
+    run_command(cargo(["package", "--allow-dirty"]).args(arguments))
+}
+
+/// What has run, what has not, and why.
+struct Report {
+    require: bool,
+    steps: Vec<(String, Duration)>,
+    skipped: Vec<(String, String)>,
+}
+
+impl Report {
+    fn step(&mut self, name: &str, task: impl FnOnce() -> Result) -> Result {
+        println!("\n=== {name}");
+        let start = Instant::now();
+        let result = task();
+        let time = start.elapsed();
+        println!("=== {name}: {} after {:.1} s", if result.is_ok() { "passed" } else { "FAILED" }, time.as_secs_f64());
+        result.map_err(|error| format!("step `{name}`: {error}"))?;
+        self.steps.push((name.to_owned(), time));
+        Ok(())
+    }
+
+    /// A step that needs the cargo subcommand of the same name.
+    fn component(&mut self, name: &str, task: impl FnOnce() -> Result) -> Result {
+        if setup::has_subcommand(name) {
+            self.step(name, task)
+        } else {
+            self.skip(name, &format!("`cargo {name}` is not installed; run `cargo xtask test --setup`"))
+        }
+    }
+
+    fn skip(&mut self, name: &str, reason: &str) -> Result {
+        if self.require {
+            return Err(format!("step `{name}` is required but cannot run: {reason}").into());
+        }
+        println!("\n=== {name}: skipped, {reason}");
+        self.skipped.push((name.to_owned(), reason.to_owned()));
+        Ok(())
+    }
+
+    fn print(&self) {
+        println!("\n=== summary");
+        for (name, time) in &self.steps {
+            println!("passed   {:>6.1} s  {name}", time.as_secs_f64());
+        }
+        for (name, reason) in &self.skipped {
+            println!("skipped           {name}: {reason}");
+        }
+        let total: Duration = self.steps.iter().map(|(_, time)| time).sum();
+        println!("total    {:>6.1} s", total.as_secs_f64());
+    }
+}
