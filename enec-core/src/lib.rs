@@ -1,1 +1,26 @@
-//! Skeleton.
+//! What is common to all ENEC backends: the [`Backend`] trait and its jobs, the parameter search, [`Codec`] for callers, and whole
+//! checkpoints.
+//!
+//! Applications use the facade crate `enec`, which names the backends; a backend crate implements [`Backend`] and exports a
+//! [`Driver`].
+
+// Not forbidden: mapping files, in checkpoint/map.rs, is the one exception.
+#![deny(unsafe_code)]
+
+mod backend;
+pub mod checkpoint;
+mod codec;
+mod error;
+mod job;
+mod memory;
+mod pieces;
+mod profile;
+pub mod search;
+
+pub use backend::{Backend, DeviceInfo, Driver, OpenOptions};
+pub use codec::{Codec, DeviceStream};
+pub use error::{Error, Result};
+pub use job::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, JobStatus, PieceSink, Source, Target};
+pub use memory::{BackendId, DeviceBuf, DeviceMemory, DeviceSlice};
+pub use pieces::{PieceHashes, PieceWindow};
+pub use profile::Profile;

@@ -8,8 +8,8 @@ use enec_format::Dtype;
 use enec_format::geometry::ALIGNMENT;
 use enec_format::hash::content_hash;
 
-use super::header::{Header, HeaderError, LENGTH_BYTES, MAX_HEADER_LEN, TensorEntry, UniqueMap};
 pub use self::error::ContainerError;
+use super::header::{Header, HeaderError, LENGTH_BYTES, MAX_HEADER_LEN, TensorEntry, UniqueMap};
 
 mod error;
 #[cfg(test)]
@@ -190,7 +190,8 @@ impl Container {
         if version != VERSION {
             return Err(ContainerError::Version { found: version.clone() });
         }
-        let (ours, users): (BTreeMap<_, _>, BTreeMap<_, _>) = metadata.iter().partition(|(key, _)| key.starts_with(PREFIX));
+        let (ours, users): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            metadata.iter().partition(|(key, _)| key.starts_with(PREFIX));
         let known = [VERSION_KEY, HEADER_KEY, HEADER_HASH_KEY, RAW_HASHES_KEY];
         if let Some(key) = ours.into_keys().find(|key| !known.contains(&key.as_str())) {
             return Err(ContainerError::UnknownKey { key: key.clone() });

@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-pub(crate) use self::json::UniqueMap;
-use self::json::RawHeader;
 pub use self::error::HeaderError;
+use self::json::RawHeader;
+pub(crate) use self::json::UniqueMap;
 
 mod error;
 mod json;
@@ -80,7 +80,8 @@ impl Header {
             .ok()
             .and_then(|length| rest.split_at_checked(length))
             .ok_or(HeaderError::Cut { header_len, file_len })?;
-        let text = str::from_utf8(text).map_err(|error| HeaderError::Encoding { offset: error.valid_up_to() as u64 })?;
+        let text =
+            str::from_utf8(text).map_err(|error| HeaderError::Encoding { offset: error.valid_up_to() as u64 })?;
         let header = Self::from_text(text.to_owned())?;
         let data_len = data.len() as u64;
         if data_len != header.data_len {

@@ -109,4 +109,23 @@ pub enum ContainerError {
         /// The first wrong byte.
         offset: u64,
     },
+    /// A stream holds other elements than its tensor.
+    #[error("the stream holds {found} elements, but the original header says {expected}")]
+    StreamElements {
+        /// Count and dtype in the stream.
+        found: String,
+        /// Count and dtype in the original header.
+        expected: String,
+    },
+    /// A stream that is not coded, which no writer puts into a container.
+    #[error("the stream is a stored one, which a compressed file never holds")]
+    StreamStored,
+    /// A carried tensor's bytes are not those that were hashed.
+    #[error("content hash mismatch: stored {stored:016x}, computed {computed:016x}")]
+    CarriedHash {
+        /// The hash in the metadata.
+        stored: u64,
+        /// The hash of the bytes.
+        computed: u64,
+    },
 }

@@ -25,7 +25,13 @@ fn good() -> Vec<(String, usize)> {
         ("{}".to_owned(), 0),
         (r#"{"__metadata__":{}}"#.to_owned(), 0),
         (r#"{"__metadata__":null}"#.to_owned(), 0),
-        (format!(r#"{{"__metadata__":{{"format":"pt","é\u001f\n":"\"\\"}},{}}}"#, tensor("a", "BF16", "[2,3]", 0, 12)), 12),
+        (
+            format!(
+                r#"{{"__metadata__":{{"format":"pt","é\u001f\n":"\"\\"}},{}}}"#,
+                tensor("a", "BF16", "[2,3]", 0, 12)
+            ),
+            12,
+        ),
         (format!(r#"{{{},"__metadata__":{{"k":"v"}}}}"#, tensor("a", "F32", "[]", 0, 4)), 4),
         (format!(r#"{{"__metadata__":{{"k":"{}"}}}}"#, "x".repeat(100_000)), 0),
         // Padding and whitespace wherever JSON allows them.
@@ -52,8 +58,25 @@ fn good() -> Vec<(String, usize)> {
         (format!("{{{}}}", tensor("a", "F6_E3M2", "[2,4]", 0, 6)), 6),
     ];
     for dtype in [
-        "BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I16", "U16", "F16", "BF16", "I32",
-        "U32", "F32", "C64", "F64", "I64", "U64",
+        "BOOL",
+        "U8",
+        "I8",
+        "F8_E5M2",
+        "F8_E4M3",
+        "F8_E8M0",
+        "F8_E4M3FNUZ",
+        "F8_E5M2FNUZ",
+        "I16",
+        "U16",
+        "F16",
+        "BF16",
+        "I32",
+        "U32",
+        "F32",
+        "C64",
+        "F64",
+        "I64",
+        "U64",
     ] {
         let bytes = element_bits(dtype).unwrap() / 8;
         good.push((format!("{{{}}}", tensor("a", dtype, "[1]", 0, bytes)), usize::try_from(bytes).unwrap()));
@@ -230,10 +253,7 @@ fn lengths_and_encodings_are_checked_before_anything_else() {
 fn names_that_occur_twice_are_refused_where_the_safetensors_crate_keeps_the_last() {
     let twice = format!("{{{},{}}}", tensor("a", "U8", "[4]", 4, 8), tensor("\\u0061", "U8", "[4]", 0, 4));
     assert!(SafeTensors::read_metadata(&file(&twice, 4)).is_ok());
-    assert_eq!(
-        Header::from_text(twice).unwrap_err(),
-        HeaderError::DuplicateTensor { tensor: "a".to_owned() }
-    );
+    assert_eq!(Header::from_text(twice).unwrap_err(), HeaderError::DuplicateTensor { tensor: "a".to_owned() });
     let twice = r#"{"__metadata__":{"k":"1","k":"2"}}"#;
     assert!(SafeTensors::read_metadata(&file(twice, 0)).is_ok());
     let error = Header::from_text(twice.to_owned()).unwrap_err();
@@ -293,8 +313,28 @@ impl Random {
 /// One small change: a byte, a piece copied or removed, a number or a token put in.
 fn mutate(text: &mut Vec<u8>, random: &mut Random) {
     const TOKENS: [&str; 22] = [
-        "0", "1", "4", "9", "18446744073709551615", "-1", "1.0", "null", "{}", "[]", "[0]", ",", ":", "\"", " ", "\\u0061", "\"U8\"",
-        "\"F32\"", "\"F4\"", "\"a\"", "\"shape\":[1],", "\"__metadata__\":{},",
+        "0",
+        "1",
+        "4",
+        "9",
+        "18446744073709551615",
+        "-1",
+        "1.0",
+        "null",
+        "{}",
+        "[]",
+        "[0]",
+        ",",
+        ":",
+        "\"",
+        " ",
+        "\\u0061",
+        "\"U8\"",
+        "\"F32\"",
+        "\"F4\"",
+        "\"a\"",
+        "\"shape\":[1],",
+        "\"__metadata__\":{},",
     ];
     let at = random.below(text.len() + 1);
     let end = at + random.below((text.len() - at).min(12) + 1);

@@ -1,0 +1,29 @@
+//! A reused buffer that windows of tensors pass through.
+
+use enec_format::geometry::ALIGNMENT;
+
+/// Bytes that start at a multiple of 64 in memory, as streams and kernels like them.
+#[derive(Debug, Default)]
+pub(crate) struct AlignedBuffer {
+    bytes: Vec<u8>,
+}
+
+impl AlignedBuffer {
+    /// The first `len` bytes, whatever they hold; the buffer grows if it is shorter.
+    pub(crate) fn take(&mut self, len: usize) -> &mut [u8] {
+        if self.bytes.len() < len + ALIGNMENT {
+            // Nothing in it is needed any more: do not copy it.
+            self.bytes = Vec::new();
+            self.bytes = vec![0; len + ALIGNMENT];
+        }
+        let start = self.bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        &mut self.bytes[start..start + len]
+    }
+}
+
+/// Cuts the front off a slice that is handed out part by part.
+pub(crate) fn split_front<'a>(rest: &mut &'a mut [u8], len: usize) -> &'a mut [u8] {
+    let (front, back) = std::mem::take(rest).split_at_mut(len);
+    *rest = back;
+    front
+}

@@ -1,0 +1,163 @@
+//! Compressing: an original checkpoint becomes one whose tensors are streams.
+
+use std::fs::File;
+use std::path::Path;
+
+use enec_format::geometry::CONTENT_PIECE_BYTES;
+use enec_format::hash::{combine, content_pieces};
+
+use super::container::{self, Placement};
+use super::conversion::{self, Conversion, Options, Report};
+use super::decode::{Check, Receiver, decode_tensors};
+use super::encode::encode_tensors;
+use super::fault;
+use super::file::CheckpointFile;
+use super::header::LENGTH_BYTES;
+use super::progress::{Progress, Step, advance};
+use super::tensor::TensorRef;
+use super::write::{Destination, FileDestination};
+use crate::{Codec, Error, Result};
+
+/// Compresses a safetensors file, or all of them in a folder, whose other files are copied.
+///
+/// The output is complete or not there at all, and the same for the same input, parameters and version of this crate: byte for byte,
+/// whatever the backend.
+///
+/// # Errors
+///
+/// [`Error::File`] if the input is no safetensors file, damaged, compressed already, or a folder in which something is wrong;
+/// [`Error::Argument`] if the output exists and is not to be replaced, or is, lies in or holds the input; [`Error::Io`] if the system
+/// refuses something or there is too little space; [`Error::Device`] if the device fails, which includes that what was written does
+/// not decode to the input; [`Error::Cancelled`].
+pub fn compress(
+    codec: &Codec,
+    input: &Path,
+    output: &Path,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<Report> {
+    let Options { window_bytes, verify, .. } = *options;
+    conversion::run(&Compress { codec, window_bytes, verify }, input, output, options, progress)
+}
+
+struct Compress<'a> {
+    codec: &'a Codec,
+    window_bytes: usize,
+    verify: bool,
+}
+
+impl Conversion for Compress<'_> {
+    const STEP: Step = Step::Compress;
+
+    fn check(&self, file: &CheckpointFile) -> Result<()> {
+        file.require_original()
+    }
+
+    fn output_bound(&self, file: &CheckpointFile) -> Result<u64> {
+        Ok(data_start(file)? + file.original().data_len())
+    }
+
+    fn convert(&self, file: &CheckpointFile, output: &File, path: &Path, progress: &mut dyn Progress) -> Result<usize> {
+        let mut output = FileDestination::new(output, path);
+        let start = data_start(file)?;
+        advance(progress, file.original().data_start())?;
+        let (encoded, mut end) = encode_tensors(self.codec, file, self.window_bytes, &mut output, start, progress)?;
+
+        let mut placements = vec![Placement::Carried(0); encoded.len()];
+        for (index, _) in file.original().in_data_order() {
+            placements[index] = match &encoded[index] {
+                Some(encoded) => Placement::Stream(encoded.layout.stream_len as u64),
+                None => {
+                    let tensor = file.tensor_at(index);
+                    let hash = self.carry(tensor, &mut output, end, progress)?;
+                    end += tensor.byte_len();
+                    Placement::Carried(hash)
+                }
+            };
+        }
+        let text = container::header_text(file.original(), &placements).map_err(|error| fault(file.path(), error, None))?;
+        output.write_at(0, &(text.len() as u64).to_le_bytes())?;
+        output.write_at(LENGTH_BYTES, text.as_bytes())?;
+        output.finish(end)?;
+        Ok(encoded.into_iter().flatten().count())
+    }
+
+    fn verifies(&self) -> bool {
+        self.verify
+    }
+
+    fn verify(&self, file: &CheckpointFile, path: &Path, progress: &mut dyn Progress) -> Result<()> {
+        let unreadable = |error: Error| match error {
+            Error::Cancelled | Error::Device { .. } | Error::Io { .. } => error,
+            error => self.wrong(file, format_args!("what was written cannot be read: {error}")),
+        };
+        let written = CheckpointFile::open(path).map_err(unreadable)?;
+        if written.original().text() != file.original().text() || !written.is_compressed() {
+            return Err(self.wrong(file, "another header was written"));
+        }
+        advance(progress, file.original().data_start())?;
+        let mut comparison = Comparison { compress: self, file, progress };
+        let check = Check::ContentAndPayload;
+        decode_tensors(self.codec, written.in_data_order(), self.window_bytes, check, &mut comparison).map_err(unreadable)
+    }
+}
+
+impl Compress<'_> {
+    /// Writes a tensor as it is and gives its hash.
+    fn carry(
+        &self,
+        tensor: TensorRef<'_>,
+        output: &mut dyn Destination,
+        start: u64,
+        progress: &mut dyn Progress,
+    ) -> Result<u64> {
+        let mut hashes = Vec::new();
+        let mut end = start;
+        for bytes in tensor.stored_bytes().chunks(self.window_bytes.next_multiple_of(CONTENT_PIECE_BYTES).max(1)) {
+            hashes.extend(content_pieces(bytes));
+            output.write_at(end, bytes)?;
+            end += bytes.len() as u64;
+            // Those that were tried have been counted.
+            let counted = if tensor.float_dtype().is_some() { 0 } else { bytes.len() as u64 };
+            advance(progress, counted)?;
+        }
+        Ok(combine(hashes))
+    }
+
+    /// The error when what was written is not what was read. The device is at fault, or the memory, or the disk: not the input.
+    fn wrong(&self, file: &CheckpointFile, message: impl std::fmt::Display) -> Error {
+        Error::Device {
+            device: self.codec.backend().info().name.clone(),
+            message: format!("{}: {message}; nothing was kept, the input is untouched", file.path().display()),
+        }
+    }
+}
+
+/// Where the data of the compressed file begins.
+fn data_start(file: &CheckpointFile) -> Result<u64> {
+    let reserved = container::reserved_len(file.original()).map_err(|error| fault(file.path(), error, None))?;
+    Ok(LENGTH_BYTES + reserved)
+}
+
+/// Compares decoded bytes with the original.
+struct Comparison<'a> {
+    compress: &'a Compress<'a>,
+    file: &'a CheckpointFile,
+    progress: &'a mut dyn Progress,
+}
+
+impl<'w> Receiver<'w> for Comparison<'_> {
+    fn bytes(&mut self, tensor: TensorRef<'w>, offset: u64, bytes: &[u8]) -> Result<()> {
+        let original = self.file.tensor(tensor.name()).map_or(&[][..], |original| original.stored_bytes());
+        let expected = usize::try_from(offset).ok().and_then(|offset| original.get(offset..)?.get(..bytes.len()));
+        if expected != Some(bytes) {
+            let message = format_args!("tensor `{}` decodes to other bytes than those of the input", tensor.name());
+            return Err(self.compress.wrong(self.file, message));
+        }
+        advance(self.progress, bytes.len() as u64)
+    }
+
+    fn end(&mut self, _tensor: TensorRef<'w>, result: Result<()>) -> Result<()> {
+        result
+    }
+}

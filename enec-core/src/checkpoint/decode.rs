@@ -1,0 +1,192 @@
+//! Decodes tensors window by window, small ones together, and checks their hashes.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use enec_format::geometry::{BLOCK_TILES, CONTENT_PIECE_BYTES};
+use enec_format::hash::{combine, content_pieces};
+use enec_format::{DecodePlan, Stream};
+
+use super::buffer::{AlignedBuffer, split_front};
+use super::tensor::TensorRef;
+use crate::{Codec, DecodeBatch, DecodeJob, PieceHashes, PieceSink, Result, Source, Target};
+
+/// Takes what was decoded. An error ends the decoding of all tensors.
+pub(crate) trait Receiver<'a> {
+    /// The next bytes of a tensor, which start at byte `offset` of it. Their hash is not checked yet.
+    fn bytes(&mut self, tensor: TensorRef<'a>, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// The tensor has come to its end: all of it was received and agrees with its hashes, or something is wrong with it. Bytes of
+    /// other tensors may come in between, but never after the end of their own.
+    fn end(&mut self, tensor: TensorRef<'a>, result: Result<()>) -> Result<()>;
+}
+
+/// Which hashes are checked beside those of the decoded bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Check {
+    /// None.
+    Content,
+    /// Those of the stored bytes of streams.
+    ContentAndPayload,
+}
+
+/// Decodes `tensors` one after the other.
+///
+/// # Errors
+///
+/// Those of the receiver, and [`Error::Device`](crate::Error::Device). What is wrong with a tensor goes to the receiver.
+pub(crate) fn decode_tensors<'a>(
+    codec: &Codec,
+    tensors: impl IntoIterator<Item = TensorRef<'a>>,
+    window_bytes: usize,
+    check: Check,
+    receiver: &mut dyn Receiver<'a>,
+) -> Result<()> {
+    let mut decoder =
+        Decoder { codec, tensors: tensors.into_iter(), window_bytes, check, receiver, begun: VecDeque::new() };
+    let mut buffer = AlignedBuffer::default();
+    loop {
+        let windows = decoder.next_windows()?;
+        if windows.is_empty() {
+            return Ok(());
+        }
+        decoder.decode(windows, &mut buffer)?;
+    }
+}
+
+struct Decoder<'a, 'r, Tensors> {
+    codec: &'r Codec,
+    tensors: Tensors,
+    window_bytes: usize,
+    check: Check,
+    receiver: &'r mut dyn Receiver<'a>,
+    /// Tensors that wait for their first window; the first may have had some.
+    begun: VecDeque<Begun<'a>>,
+}
+
+/// A tensor whose stream is being decoded.
+struct Begun<'a> {
+    tensor: TensorRef<'a>,
+    stream: Stream<'a>,
+    hashes: PieceHashes,
+    done: usize,
+}
+
+/// Whole blocks of one tensor; the last window of a tensor also has its short last block and its tail.
+struct Window<'a> {
+    tensor: Begun<'a>,
+    tiles: Range<usize>,
+    plan: DecodePlan,
+}
+
+impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
+    /// Windows of different tensors that fit together into the size of one.
+    fn next_windows(&mut self) -> Result<Vec<Window<'a>>> {
+        let mut windows = Vec::new();
+        let mut bytes = 0;
+        while let Some(tensor) = self.next_tensor()? {
+            let (tiles, is_last) = tensor.next_window(self.window_bytes);
+            let plan = DecodePlan::whole(&tensor.stream).with_tiles(tiles.clone(), is_last)?;
+            bytes += plan.target_len();
+            if !windows.is_empty() && bytes > self.window_bytes {
+                self.begun.push_front(tensor);
+                break;
+            }
+            windows.push(Window { tensor, tiles, plan });
+        }
+        Ok(windows)
+    }
+
+    /// The next tensor that is a stream and sound. Others are dealt with on the way.
+    fn next_tensor(&mut self) -> Result<Option<Begun<'a>>> {
+        if let Some(tensor) = self.begun.pop_front() {
+            return Ok(Some(tensor));
+        }
+        while let Some(tensor) = self.tensors.next() {
+            match self.open(tensor) {
+                Ok(Some(stream)) => {
+                    let hashes = PieceHashes::new(stream.layout());
+                    return Ok(Some(Begun { tensor, stream, hashes, done: 0 }));
+                }
+                Ok(None) => self.pass_on(tensor)?,
+                Err(error) => self.receiver.end(tensor, Err(error))?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn open(&self, tensor: TensorRef<'a>) -> Result<Option<Stream<'a>>> {
+        let stream = tensor.stream()?;
+        if let (Some(stream), Check::ContentAndPayload) = (&stream, self.check) {
+            stream.check_payload().map_err(|error| tensor.error(error.into()))?;
+        }
+        Ok(stream)
+    }
+
+    /// Hands on a tensor that lies in the file as it is.
+    fn pass_on(&mut self, tensor: TensorRef<'a>) -> Result<()> {
+        let mut hashes = Vec::new();
+        let mut offset = 0;
+        for bytes in tensor.stored_bytes().chunks(self.window_bytes.next_multiple_of(CONTENT_PIECE_BYTES).max(1)) {
+            hashes.extend(content_pieces(bytes));
+            self.receiver.bytes(tensor, offset, bytes)?;
+            offset += bytes.len() as u64;
+        }
+        let result = tensor.check_carried(|| combine(hashes));
+        self.receiver.end(tensor, result)
+    }
+
+    fn decode(&mut self, windows: Vec<Window<'a>>, buffer: &mut AlignedBuffer) -> Result<()> {
+        let lengths = Vec::from_iter(windows.iter().map(|window| window.plan.target_len()));
+        let decoded = buffer.take(lengths.iter().sum());
+        let results = {
+            let backend = self.codec.backend();
+            let sinks = Vec::from_iter(windows.iter().map(|window| window.tensor.hashes.sink(0)));
+            let mut rest = &mut *decoded;
+            let mut batch = DecodeBatch::new(backend.info());
+            for (window, sink) in windows.iter().zip(&sinks) {
+                let target = Target::Host(split_front(&mut rest, window.plan.target_len()));
+                let source = Source::Host(window.tensor.stream.bytes());
+                batch.push(DecodeJob::new(window.plan.clone(), source, target).with_pieces(sink))?;
+            }
+            backend.decode(&mut batch)?;
+            Vec::from_iter(batch.into_results())
+        };
+        let mut rest = &*decoded;
+        for ((window, result), length) in windows.into_iter().zip(results).zip(lengths) {
+            let (decoded, behind) = rest.split_at(length);
+            rest = behind;
+            self.receive(window, result, decoded)?;
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, window: Window<'a>, result: Result<()>, decoded: &[u8]) -> Result<()> {
+        let Window { tensor: Begun { tensor, stream, hashes, .. }, tiles, .. } = window;
+        if let Err(error) = result {
+            return self.receiver.end(tensor, Err(tensor.error(error)));
+        }
+        let layout = stream.layout();
+        let offset = layout.decoded_range(tiles.clone()).start;
+        hashes.sink(tiles.start / BLOCK_TILES).content(0, decoded);
+        self.receiver.bytes(tensor, offset as u64, decoded)?;
+        if tiles.end < layout.tiles {
+            self.begun.push_front(Begun { tensor, stream, hashes, done: tiles.end });
+            return Ok(());
+        }
+        // A piece can only be missing if the backend reported another in its place, which then disagrees.
+        let computed = hashes.content().unwrap_or_default();
+        let result = stream.header().check_content(computed).map_err(|error| tensor.error(error.into()));
+        self.receiver.end(tensor, result)
+    }
+}
+
+impl Begun<'_> {
+    /// The tiles of the next window, and whether it is the last.
+    fn next_window(&self, window_bytes: usize) -> (Range<usize>, bool) {
+        let layout = self.stream.layout();
+        let blocks = (window_bytes / layout.dtype.tile_bytes() / BLOCK_TILES).max(1);
+        let end = layout.tiles.min(self.done + blocks * BLOCK_TILES);
+        (self.done..end, end == layout.tiles)
+    }
+}

@@ -1,0 +1,323 @@
+//! What callers use: encode and decode with any backend, parameters chosen, hashes checked, streams sealed.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use enec_format::{
+    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind, Header, Layout, Stream,
+    geometry::HEADER_BYTES, geometry::TILE_ELEMENTS, max_encoded_len,
+};
+
+use crate::search::search;
+use crate::{
+    Backend, DecodeBatch, DecodeJob, DeviceSlice, EncodeBatch, EncodeJob, Error, PieceHashes, Profile, Result, Source,
+    Target,
+};
+
+/// Encodes and decodes tensors with one backend.
+#[derive(Debug, Clone)]
+pub struct Codec {
+    backend: Arc<dyn Backend>,
+    profile: Profile,
+}
+
+impl Codec {
+    /// A codec that finds parameters for each tensor.
+    #[must_use]
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend, profile: Profile::new() }
+    }
+
+    /// The same codec, but with the profile's parameters for the dtypes that it names.
+    #[must_use]
+    pub fn with_profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// The backend.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// The coding for a tensor: the profile's parameters, or the best by a sample of its elements; stored for opaque bytes.
+    #[must_use]
+    pub fn coding(&self, dtype: Dtype, elements: &[u8]) -> Coding {
+        match dtype {
+            Dtype::Opaque => Coding::Stored,
+            _ => Coding::TwoWindows(self.profile.windows(dtype).unwrap_or_else(|| search(dtype, elements))),
+        }
+    }
+
+    /// Encodes little-endian elements into a sealed stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if `elements` is not a whole number of elements, [`Error::Device`] if the device fails.
+    pub fn encode(&self, dtype: Dtype, elements: &[u8]) -> Result<Vec<u8>> {
+        let mut target = vec![0; max_encoded_len(elements.len())?];
+        let len = self.encode_into(dtype, elements, &mut target)?;
+        target.truncate(len);
+        Ok(target)
+    }
+
+    /// As [`encode`](Self::encode), into `target`, which has at least [`max_encoded_len`] bytes. Returns the stream's length.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode), and [`Error::Format`] if `target` is too short.
+    pub fn encode_into(&self, dtype: Dtype, elements: &[u8], target: &mut [u8]) -> Result<usize> {
+        let plan = EncodePlan::new(dtype, self.coding(dtype, elements), element_count(dtype, elements.len())?)?;
+        let pieces = PieceHashes::new(plan.layout());
+        let sink = pieces.sink(0);
+        let job = EncodeJob::new(plan.clone(), Source::Host(elements), Target::Host(target)).with_pieces(&sink);
+        let outcome = self.run_encode(job)?;
+        let layout = plan.written(outcome)?;
+        let target = &mut target[..layout.stream_len];
+        write_header(target, &layout.header(None));
+        let content = pieces.complete_content(elements);
+        let payload = pieces.complete_payload(&Stream::open(target)?);
+        write_header(target, &layout.header(Some(enec_format::Seal { content, payload })));
+        Ok(layout.stream_len)
+    }
+
+    /// Decodes a stream, checking the content hash if it has one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if the stream is damaged or newer than this program, [`Error::Device`] if the device fails.
+    pub fn decode(&self, stream: &[u8]) -> Result<Vec<u8>> {
+        let stream = Stream::open(stream)?;
+        let mut target = vec![0; stream.decoded_len()];
+        self.decode_into(&stream, &mut target)?;
+        Ok(target)
+    }
+
+    /// As [`decode`](Self::decode), into `target`, which has exactly the decoded length.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode). After an error `target` holds unspecified bytes.
+    pub fn decode_into(&self, stream: &Stream<'_>, target: &mut [u8]) -> Result<()> {
+        check_exact(target.len(), stream.decoded_len())?;
+        let pieces = PieceHashes::new(stream.layout());
+        let sink = pieces.sink(0);
+        let job = DecodeJob::new(DecodePlan::whole(stream), Source::Host(stream.bytes()), Target::Host(target));
+        self.run_decode(job.with_pieces(&sink))?;
+        match stream.header().content_hash {
+            None => Ok(()),
+            Some(_) => Ok(stream.header().check_content(pieces.complete_content(target))?),
+        }
+    }
+
+    /// Decodes whole tiles of 2,048 elements, without checking any hash. A stored stream has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if the stream has no such tiles or `target` has not exactly their length, [`Error::Device`] if the device
+    /// fails.
+    pub fn decode_tiles_into(&self, stream: &Stream<'_>, tiles: Range<usize>, target: &mut [u8]) -> Result<()> {
+        let plan = DecodePlan::whole(stream).with_tiles(tiles, false)?;
+        check_exact(target.len(), plan.target_len())?;
+        self.run_decode(DecodeJob::new(plan, Source::Host(stream.bytes()), Target::Host(target)))
+    }
+
+    /// Decodes a range of elements, without checking any hash: only the tiles that it touches are read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`] if the stream has no such elements, [`Error::Format`] if `target` has not exactly their length,
+    /// [`Error::Device`] if the device fails.
+    pub fn decode_elements_into(&self, stream: &Stream<'_>, elements: Range<usize>, target: &mut [u8]) -> Result<()> {
+        if elements.start > elements.end || elements.end > stream.elements() {
+            let message = format!("elements {elements:?} of a tensor of {}", stream.elements());
+            return Err(Error::Argument(message));
+        }
+        let element_bytes = stream.dtype().element_bytes();
+        check_exact(target.len(), elements.len() * element_bytes)?;
+        let layout = stream.layout();
+        let tiled = layout.tiles * TILE_ELEMENTS;
+        let split = elements.end.min(tiled).saturating_sub(elements.start) * element_bytes;
+        let (from_tiles, from_tail) = target.split_at_mut(split);
+        let tail_start = (elements.start.max(tiled) - tiled) * element_bytes;
+        from_tail.copy_from_slice(&stream.tail()[tail_start..tail_start + from_tail.len()]);
+        if from_tiles.is_empty() {
+            return Ok(());
+        }
+        let end = elements.end.min(tiled);
+        let tiles = elements.start / TILE_ELEMENTS..end.div_ceil(TILE_ELEMENTS);
+        if elements.start.is_multiple_of(TILE_ELEMENTS) && end.is_multiple_of(TILE_ELEMENTS) {
+            return self.decode_tiles_into(stream, tiles, from_tiles);
+        }
+        let mut decoded = vec![0; tiles.len() * layout.dtype.tile_bytes()];
+        self.decode_tiles_into(stream, tiles.clone(), &mut decoded)?;
+        let start = (elements.start - tiles.start * TILE_ELEMENTS) * element_bytes;
+        from_tiles.copy_from_slice(&decoded[start..start + from_tiles.len()]);
+        Ok(())
+    }
+
+    /// Checks both hashes of a stream, decoding it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if the stream is damaged or not sealed, [`Error::Device`] if the device fails.
+    pub fn verify(&self, stream: &[u8]) -> Result<()> {
+        let stream = Stream::open(stream)?;
+        stream.check_payload()?;
+        let mut target = vec![0; stream.decoded_len()];
+        self.decode_into(&stream, &mut target)?;
+        if stream.header().content_hash.is_none() {
+            stream.check_content(&target)?;
+        }
+        Ok(())
+    }
+
+    /// Seals a stream that was encoded from device memory: decodes it and writes both hashes into its header.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if it is damaged, [`Error::Device`] if the device fails.
+    pub fn seal(&self, bytes: &mut [u8]) -> Result<()> {
+        let stream = Stream::open(bytes)?;
+        let content = enec_format::hash::content_hash(&self.decode(bytes)?);
+        let header = stream.header().sealed(enec_format::Seal { content, payload: stream.payload_hash() });
+        write_header(bytes, &header);
+        Ok(())
+    }
+
+    /// Copies a stream into device memory, after checking its payload hash if it has one, so that it can be decoded there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if the hash disagrees, [`Error::Device`] if the device fails.
+    pub fn upload(&self, stream: &Stream<'_>) -> Result<DeviceStream> {
+        if stream.header().payload_hash.is_some() {
+            stream.check_payload()?;
+        }
+        let memory = self.backend.alloc(stream.bytes().len())?.full();
+        self.backend.upload(stream.bytes(), &memory)?;
+        Ok(DeviceStream { header: *stream.header(), layout: stream.layout().clone(), memory })
+    }
+
+    /// Validates a stream that is already in device memory, from its downloaded header, block table and mask.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if it is not a valid stream, [`Error::Device`] if the device fails.
+    pub fn open_device(&self, memory: DeviceSlice) -> Result<DeviceStream> {
+        let mut header = vec![0; memory.len().min(HEADER_BYTES)];
+        self.backend.download(&memory.slice(0..header.len())?, &mut header)?;
+        let part = |range: Range<usize>| -> Result<Vec<u8>> {
+            let mut bytes = vec![0; range.len()];
+            self.backend.download(&memory.slice(range)?, &mut bytes)?;
+            Ok(bytes)
+        };
+        let (header, layout) = Stream::open_parts(&header, memory.len(), |layout| -> Result<_> {
+            Ok((part(layout.table.range())?, part(layout.mask.range())?))
+        })?;
+        Ok(DeviceStream { header, layout, memory })
+    }
+
+    /// Encodes elements that lie in device memory into device memory of at least [`max_encoded_len`] bytes.
+    ///
+    /// The stream is not sealed: only its header crosses the bus, and the bytes for the parameter search unless the profile names
+    /// the dtype. Download it and [`seal`](Self::seal) it to store it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if the sizes do not fit, [`Error::Argument`] if the memory overlaps or is another backend's,
+    /// [`Error::Device`] if the device fails.
+    pub fn encode_device(&self, dtype: Dtype, elements: &DeviceSlice, target: &DeviceSlice) -> Result<DeviceStream> {
+        let count = element_count(dtype, elements.len())?;
+        let coding = match (dtype, self.profile.windows(dtype)) {
+            (Dtype::Opaque, _) => Coding::Stored,
+            (_, Some(windows)) => Coding::TwoWindows(windows),
+            (_, None) => {
+                let mut host = vec![0; elements.len()];
+                self.backend.download(elements, &mut host)?;
+                self.coding(dtype, &host)
+            }
+        };
+        let plan = EncodePlan::new(dtype, coding, count)?;
+        let job = EncodeJob::new(plan.clone(), Source::Device(elements.clone()), Target::Device(target.clone()));
+        let layout = plan.written(self.run_encode(job)?)?;
+        let header = layout.header(None);
+        self.backend.upload(&header.to_bytes(), &target.slice(0..HEADER_BYTES)?)?;
+        Ok(DeviceStream { header, memory: target.slice(0..layout.stream_len)?, layout })
+    }
+
+    /// Decodes a stream that lies in device memory. No hash is checked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if `target` is too short, [`Error::Argument`] if device memory overlaps or is another backend's,
+    /// [`Error::Device`] if the device fails.
+    pub fn decode_device(&self, stream: &DeviceStream, target: Target<'_>) -> Result<()> {
+        let plan = DecodePlan::of_layout(stream.layout.clone());
+        self.run_decode(DecodeJob::new(plan, Source::Device(stream.memory.clone()), target))
+    }
+
+    fn run_encode(&self, job: EncodeJob<'_>) -> Result<enec_format::EncodeOutcome> {
+        let mut batch = EncodeBatch::new(self.backend.info());
+        batch.push(job)?;
+        self.backend.encode(&mut batch)?;
+        batch.into_results().next().unwrap_or_else(|| unreachable!("a batch keeps its jobs"))
+    }
+
+    fn run_decode(&self, job: DecodeJob<'_>) -> Result<()> {
+        let mut batch = DecodeBatch::new(self.backend.info());
+        batch.push(job)?;
+        self.backend.decode(&mut batch)?;
+        batch.into_results().next().unwrap_or_else(|| unreachable!("a batch keeps its jobs"))
+    }
+}
+
+/// A validated stream in device memory.
+#[derive(Debug, Clone)]
+pub struct DeviceStream {
+    header: Header,
+    layout: Layout,
+    memory: DeviceSlice,
+}
+
+impl DeviceStream {
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Where the sections lie.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The stream's bytes.
+    #[must_use]
+    pub fn memory(&self) -> &DeviceSlice {
+        &self.memory
+    }
+}
+
+fn write_header(stream: &mut [u8], header: &Header) {
+    stream[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+}
+
+fn element_count(dtype: Dtype, bytes: usize) -> Result<usize> {
+    let element_bytes = dtype.element_bytes();
+    if bytes.is_multiple_of(element_bytes) {
+        return Ok(bytes / element_bytes);
+    }
+    let kind = FormatErrorKind::PartialElement { found: bytes as u64, element_bytes: element_bytes as u64 };
+    Err(FormatError::new(kind, 0).into())
+}
+
+fn check_exact(found: usize, expected: usize) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    let kind = FormatErrorKind::TargetLength { expected: expected as u64, found: found as u64 };
+    Err(FormatError::new(kind, 0).into())
+}

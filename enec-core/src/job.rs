@@ -1,0 +1,251 @@
+//! Jobs: one conversion each, with a validated plan and places whose sizes have been checked.
+
+use enec_format::{DecodePlan, EncodeOutcome, EncodePlan, FormatError, FormatErrorKind};
+
+use crate::{DeviceInfo, DeviceSlice, Error, Result};
+
+/// Where a job reads.
+#[derive(Debug)]
+pub enum Source<'a> {
+    /// Host memory.
+    Host(&'a [u8]),
+    /// Device memory.
+    Device(DeviceSlice),
+}
+
+impl Source<'_> {
+    /// Bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Source::Host(bytes) => bytes.len(),
+            Source::Device(slice) => slice.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn device(&self) -> Option<&DeviceSlice> {
+        match self {
+            Source::Host(_) => None,
+            Source::Device(slice) => Some(slice),
+        }
+    }
+}
+
+/// Where a job writes.
+#[derive(Debug)]
+pub enum Target<'a> {
+    /// Host memory.
+    Host(&'a mut [u8]),
+    /// Device memory.
+    Device(DeviceSlice),
+}
+
+impl Target<'_> {
+    /// Bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Target::Host(bytes) => bytes.len(),
+            Target::Device(slice) => slice.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn device(&self) -> Option<&DeviceSlice> {
+        match self {
+            Target::Host(_) => None,
+            Target::Device(slice) => Some(slice),
+        }
+    }
+}
+
+/// Takes the pieces of a job while they are in cache, so that core can hash them there.
+///
+/// A backend that has the bytes in host memory calls it, once per block that the job covers whole (with the tail behind it, if there is
+/// one) and from any thread; others do not, and core hashes afterwards. It is never called for stored streams. What was reported of a job that ends as stored is discarded by core, its content excepted.
+pub trait PieceSink: Sync {
+    /// The decoded bytes of block `block` of the plan's layout; those of the last block go on through the tail.
+    fn content(&self, block: usize, decoded: &[u8]);
+
+    /// The stored parts of block `block`, in stream order: entry, mask, byte plane, extra plane, low plane, segment.
+    fn payload(&self, block: usize, parts: &[&[u8]; 6]);
+}
+
+/// What became of a job.
+#[derive(Debug, Default)]
+pub enum JobStatus<T> {
+    /// Not run yet.
+    #[default]
+    Pending,
+    /// Done.
+    Done(T),
+    /// Something is wrong with this job; the others are not affected.
+    Failed(Error),
+}
+
+impl<T> JobStatus<T> {
+    /// The result of a job that has run.
+    ///
+    /// # Errors
+    ///
+    /// The job's own error, or [`Error::Device`] if a backend forgot it.
+    pub fn into_result(self) -> Result<T> {
+        match self {
+            JobStatus::Done(value) => Ok(value),
+            JobStatus::Failed(error) => Err(error),
+            JobStatus::Pending => {
+                Err(Error::Device { device: "backend".into(), message: "returned without running a job".into() })
+            }
+        }
+    }
+}
+
+macro_rules! job_and_batch {
+    ($job:ident, $batch:ident, $plan:ty, $outcome:ty, $verb:literal) => {
+        #[doc = concat!("One tensor, window or range to ", $verb, ".")]
+        pub struct $job<'a> {
+            plan: $plan,
+            source: Source<'a>,
+            target: Target<'a>,
+            pieces: Option<&'a dyn PieceSink>,
+            status: JobStatus<$outcome>,
+        }
+
+        impl<'a> $job<'a> {
+            /// A job; its buffers are checked when it joins a batch.
+            #[must_use]
+            pub fn new(plan: $plan, source: Source<'a>, target: Target<'a>) -> Self {
+                Self { plan, source, target, pieces: None, status: JobStatus::Pending }
+            }
+
+            /// The same job, reporting its pieces.
+            #[must_use]
+            pub fn with_pieces(mut self, pieces: &'a dyn PieceSink) -> Self {
+                self.pieces = Some(pieces);
+                self
+            }
+
+            /// The plan.
+            #[must_use]
+            pub fn plan(&self) -> &$plan {
+                &self.plan
+            }
+
+            /// All that a backend needs to run the job.
+            #[must_use]
+            pub fn split(&mut self) -> (&$plan, &Source<'a>, &mut Target<'a>, Option<&'a dyn PieceSink>) {
+                (&self.plan, &self.source, &mut self.target, self.pieces)
+            }
+
+            /// Called by the backend: what became of the job.
+            pub fn finish(&mut self, result: Result<$outcome>) {
+                self.status = match result {
+                    Ok(value) => JobStatus::Done(value),
+                    Err(error) => JobStatus::Failed(error),
+                };
+            }
+
+            /// What became of the job.
+            #[must_use]
+            pub fn status(&self) -> &JobStatus<$outcome> {
+                &self.status
+            }
+
+            /// Takes the result out of a job that has run.
+            ///
+            /// # Errors
+            ///
+            /// The job's own.
+            pub fn into_result(self) -> Result<$outcome> {
+                self.status.into_result()
+            }
+        }
+
+        #[doc = concat!("Checked jobs that a backend may ", $verb, " in any order.")]
+        pub struct $batch<'a> {
+            device: &'a DeviceInfo,
+            jobs: Vec<$job<'a>>,
+        }
+
+        impl<'a> $batch<'a> {
+            /// An empty batch for a device.
+            #[must_use]
+            pub fn new(device: &'a DeviceInfo) -> Self {
+                Self { device, jobs: Vec::new() }
+            }
+
+            /// Adds a job.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Format`] if source or target have not the planned size, [`Error::Argument`] if device memory is another
+            /// backend's, or if a target overlaps memory that this batch uses.
+            pub fn push(&mut self, job: $job<'a>) -> Result<()> {
+                check_lengths(job.plan.source_len(), job.plan.target_len(), &job.source, &job.target)?;
+                for slice in job.source.device().into_iter().chain(job.target.device()) {
+                    self.device.check_owner(slice)?;
+                }
+                let others = || self.jobs.iter().chain(std::iter::once(&job));
+                let sources = || others().filter_map(|other| other.source.device());
+                let targets = || self.jobs.iter().filter_map(|other| other.target.device());
+                let overlaps = |a: &DeviceSlice, b: &DeviceSlice| a.overlaps(b);
+                let written_twice = job.target.device().is_some_and(|target| targets().any(|t| overlaps(t, target)));
+                let read_and_written = job.target.device().is_some_and(|target| sources().any(|s| overlaps(s, target)))
+                    || job.source.device().is_some_and(|source| targets().any(|t| overlaps(t, source)));
+                if written_twice || read_and_written {
+                    return Err(Error::Argument("a job's target overlaps memory that its batch uses".into()));
+                }
+                self.jobs.push(job);
+                Ok(())
+            }
+
+            /// The jobs.
+            #[must_use]
+            pub fn jobs(&self) -> &[$job<'a>] {
+                &self.jobs
+            }
+
+            /// The jobs, for the backend that runs them.
+            #[must_use]
+            pub fn jobs_mut(&mut self) -> &mut [$job<'a>] {
+                &mut self.jobs
+            }
+
+            /// The jobs' results, in the order in which they were added.
+            ///
+            /// # Errors
+            ///
+            /// Each job's own.
+            pub fn into_results(self) -> impl Iterator<Item = Result<$outcome>> {
+                self.jobs.into_iter().map($job::into_result)
+            }
+        }
+    };
+}
+
+job_and_batch!(EncodeJob, EncodeBatch, EncodePlan, EncodeOutcome, "encode");
+job_and_batch!(DecodeJob, DecodeBatch, DecodePlan, (), "decode");
+
+/// Sources must be as long as planned; targets may be longer, and what lies beyond the plan is left alone.
+fn check_lengths(source_len: usize, target_len: usize, source: &Source<'_>, target: &Target<'_>) -> Result<()> {
+    if source.len() != source_len {
+        let kind = FormatErrorKind::SourceLength { expected: source_len as u64, found: source.len() as u64 };
+        return Err(FormatError::new(kind, 0).into());
+    }
+    if target.len() < target_len {
+        let kind = FormatErrorKind::TargetLength { expected: target_len as u64, found: target.len() as u64 };
+        return Err(FormatError::new(kind, 0).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! The search against brute force by the reference encoder.
+
+use enec_format::geometry::TILE_ELEMENTS;
+use enec_format::{Coding, EncodePlan, reference};
+
+use super::*;
+
+/// Exponents that fall off by halves from `top`, as trained weights do, with `outliers` per 1,024 elements.
+fn weights(dtype: Dtype, elements: usize, top: u32, outliers: u32) -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    };
+    let mut bytes = Vec::new();
+    for _ in 0..elements {
+        let exponent = if next() % 1024 < outliers { next() % 20 } else { top - next().trailing_zeros().min(12) };
+        match dtype {
+            Dtype::Bf16 => bytes.extend(u16::try_from(exponent << 7 | next() & 0x7F).unwrap().to_le_bytes()),
+            Dtype::F16 => bytes.extend(u16::try_from((exponent & 31) << 10 | next() & 0x3FF).unwrap().to_le_bytes()),
+            _ => bytes.extend((exponent << 23 | next() & 0x7F_FFFF).to_le_bytes()),
+        }
+    }
+    bytes
+}
+
+/// The size that the search minimises, computed by encoding.
+fn encoded_bits(dtype: Dtype, windows: TwoWindows, elements: &[u8]) -> u64 {
+    let count = elements.len() / dtype.element_bytes();
+    let plan = EncodePlan::window(dtype, windows, count, 0).unwrap();
+    let bytes = reference::encode_plan(&plan, elements).unwrap();
+    let stream = enec_format::Stream::open(&bytes).unwrap();
+    let high: u64 = stream
+        .blocks()
+        .map(|block| {
+            let lanes = enec_format::wide_lanes(block.mask) as u64;
+            16 * lanes * u64::from(block.entry.wide_width - windows.common_width())
+        })
+        .sum();
+    high + stream.layout().low_plane.len as u64 * 8
+}
+
+#[test]
+fn finds_the_exhaustive_best_with_its_ties() {
+    for (dtype, top, outliers) in
+        [(Dtype::Bf16, 120, 0), (Dtype::Bf16, 126, 9), (Dtype::F16, 15, 3), (Dtype::F32, 122, 30)]
+    {
+        let elements = weights(dtype, 3 * TILE_ELEMENTS, top, outliers);
+        let mut best = (u64::MAX, 0, 0);
+        for width in 0..=dtype.exponent_bits() {
+            for base in (0..=dtype.exponent_mask()).rev() {
+                let bits = encoded_bits(dtype, TwoWindows::new(dtype, base, width).unwrap(), &elements);
+                if bits < best.0 {
+                    best = (bits, width, base);
+                }
+            }
+        }
+        let found = search(dtype, &elements);
+        let bits = encoded_bits(dtype, found, &elements);
+        assert_eq!((bits, found.common_width(), found.common_base()), best, "{dtype:?} {top} {outliers}");
+    }
+}
+
+#[test]
+fn constant_and_zero_tensors_take_no_bits() {
+    for word in [0_u16, 0x3F80, 0xFFFF] {
+        let elements: Vec<u8> = word.to_le_bytes().repeat(TILE_ELEMENTS);
+        let found = search(Dtype::Bf16, &elements);
+        assert_eq!(found.common_width(), 0);
+        assert_eq!(u16::from(found.common_base()), word >> 7 & 0xFF);
+    }
+}
+
+#[test]
+fn any_length_has_parameters() {
+    for count in [0, 1, 2047, 2048, 2049, 16_383, 16_384, 40_000] {
+        let elements = weights(Dtype::Bf16, count, 120, 5);
+        let windows = search(Dtype::Bf16, &elements);
+        reference::encode_stream(Dtype::Bf16, Coding::TwoWindows(windows), &elements).unwrap();
+    }
+}
+
+#[test]
+fn samples_are_spread_over_all_tensors() {
+    let block = BLOCK_ELEMENTS * 2;
+    let tensors: Vec<Vec<u8>> = [3 * block, 100, 5 * block + 4096, 4096].iter().map(|&len| vec![0; len]).collect();
+    let tensors: Vec<&[u8]> = tensors.iter().map(Vec::as_slice).collect();
+    let lengths = |wanted| -> Vec<usize> { sampled_blocks(Dtype::Bf16, &tensors, wanted).map(<[u8]>::len).collect() };
+    assert_eq!(lengths(usize::MAX), [vec![block; 8], vec![4096; 2]].concat());
+    assert_eq!(lengths(2), [block, block]);
+    assert_eq!(lengths(0), Vec::<usize>::new());
+    let starts = sampled_blocks(Dtype::Bf16, &tensors, 5).map(<[u8]>::as_ptr);
+    assert_eq!(starts.collect::<std::collections::BTreeSet<_>>().len(), 5);
+}
