@@ -1,2 +1,38 @@
-//! Skeleton.
-fn main() {}
+//! Benchmarks on real weights: `cargo xtask bench`.
+//!
+//! `--ratio` compares sizes: ENEC's, those of the paper's own parameter rule, and what the entropy of the exponents allows.
+
+#![forbid(unsafe_code)]
+// A program: it prints, and its figures are for people.
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::cast_precision_loss)]
+
+mod arguments;
+mod data;
+mod exponents;
+mod paper;
+mod ratio;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::Arguments;
+
+type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    if !arguments.ratio {
+        return Err("nothing to do: `--ratio` compares sizes; throughput comes with the next version".into());
+    }
+    ratio::run(arguments)
+}

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use enec_format::{
-    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind, Header, Layout, Stream,
+    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind, Header, Layout, Seal, Stream,
     geometry::HEADER_BYTES, geometry::TILE_ELEMENTS, max_encoded_len,
 };
 
@@ -68,18 +68,46 @@ impl Codec {
     ///
     /// As [`encode`](Self::encode), and [`Error::Format`] if `target` is too short.
     pub fn encode_into(&self, dtype: Dtype, elements: &[u8], target: &mut [u8]) -> Result<usize> {
-        let plan = EncodePlan::new(dtype, self.coding(dtype, elements), element_count(dtype, elements.len())?)?;
-        let pieces = PieceHashes::new(plan.layout());
-        let sink = pieces.sink(0);
-        let job = EncodeJob::new(plan.clone(), Source::Host(elements), Target::Host(target)).with_pieces(&sink);
-        let outcome = self.run_encode(job)?;
-        let layout = plan.written(outcome)?;
-        let target = &mut target[..layout.stream_len];
-        write_header(target, &layout.header(None));
-        let content = pieces.complete_content(elements);
-        let payload = pieces.complete_payload(&Stream::open(target)?);
-        write_header(target, &layout.header(Some(enec_format::Seal { content, payload })));
-        Ok(layout.stream_len)
+        Ok(only(self.encode_batch([(dtype, elements, target)])?))
+    }
+
+    /// As [`encode_into`](Self::encode_into) for several tensors in one submission to the backend: what many small tensors want.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode_into`](Self::encode_into), of the first tensor that fails.
+    pub fn encode_batch<'a>(
+        &self,
+        tensors: impl IntoIterator<Item = (Dtype, &'a [u8], &'a mut [u8])>,
+    ) -> Result<Vec<usize>> {
+        let mut tensors: Vec<_> = tensors.into_iter().collect();
+        let plan = |(dtype, elements, _): &(Dtype, &[u8], &mut [u8])| -> Result<EncodePlan> {
+            let count = element_count(*dtype, elements.len())?;
+            Ok(EncodePlan::new(*dtype, self.coding(*dtype, elements), count)?)
+        };
+        let plans = tensors.iter().map(plan).collect::<Result<Vec<_>>>()?;
+        let pieces: Vec<_> = plans.iter().map(|plan| PieceHashes::new(plan.layout())).collect();
+        let sinks: Vec<_> = pieces.iter().map(|pieces| pieces.sink(0)).collect();
+        let mut batch = EncodeBatch::new(self.backend.info());
+        for (((_, elements, target), plan), sink) in tensors.iter_mut().zip(&plans).zip(&sinks) {
+            let job = EncodeJob::new(plan.clone(), Source::Host(elements), Target::Host(target));
+            batch.push(job.with_pieces(sink))?;
+        }
+        self.backend.encode(&mut batch)?;
+        let outcomes = batch.into_results().collect::<Result<Vec<_>>>()?;
+        let mut lengths = Vec::with_capacity(tensors.len());
+        for ((((_, elements, target), plan), pieces), outcome) in
+            tensors.into_iter().zip(plans).zip(pieces).zip(outcomes)
+        {
+            let layout = plan.written(outcome)?;
+            let target = &mut target[..layout.stream_len];
+            write_header(target, &layout.header(None));
+            let content = pieces.complete_content(elements);
+            let payload = pieces.complete_payload(&Stream::open(target)?);
+            write_header(target, &layout.header(Some(Seal { content, payload })));
+            lengths.push(layout.stream_len);
+        }
+        Ok(lengths)
     }
 
     /// Decodes a stream, checking the content hash if it has one.
@@ -100,15 +128,41 @@ impl Codec {
     ///
     /// As [`decode`](Self::decode). After an error `target` holds unspecified bytes.
     pub fn decode_into(&self, stream: &Stream<'_>, target: &mut [u8]) -> Result<()> {
-        check_exact(target.len(), stream.decoded_len())?;
-        let pieces = PieceHashes::new(stream.layout());
-        let sink = pieces.sink(0);
-        let job = DecodeJob::new(DecodePlan::whole(stream), Source::Host(stream.bytes()), Target::Host(target));
-        self.run_decode(job.with_pieces(&sink))?;
-        match stream.header().content_hash {
-            None => Ok(()),
-            Some(_) => Ok(stream.header().check_content(pieces.complete_content(target))?),
+        only(self.decode_batch([(stream, target)])?)
+    }
+
+    /// As [`decode_into`](Self::decode_into) for several streams in one submission to the backend. Gives the result of each: a damaged
+    /// stream does not spoil the others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`] if a target has not the decoded length of its stream, [`Error::Device`] if the device fails.
+    pub fn decode_batch<'a, 's: 'a>(
+        &self,
+        streams: impl IntoIterator<Item = (&'a Stream<'s>, &'a mut [u8])>,
+    ) -> Result<Vec<Result<()>>> {
+        let mut streams: Vec<_> = streams.into_iter().collect();
+        let pieces: Vec<_> = streams.iter().map(|(stream, _)| PieceHashes::new(stream.layout())).collect();
+        let sinks: Vec<_> = pieces.iter().map(|pieces| pieces.sink(0)).collect();
+        let mut batch = DecodeBatch::new(self.backend.info());
+        for ((stream, target), sink) in streams.iter_mut().zip(&sinks) {
+            check_exact(target.len(), stream.decoded_len())?;
+            let job = DecodeJob::new(DecodePlan::whole(stream), Source::Host(stream.bytes()), Target::Host(target));
+            batch.push(job.with_pieces(sink))?;
         }
+        self.backend.decode(&mut batch)?;
+        let decoded: Vec<_> = batch.into_results().collect();
+        let mut results = Vec::with_capacity(decoded.len());
+        for (((stream, target), pieces), decoded) in streams.into_iter().zip(pieces).zip(decoded) {
+            let header = stream.header();
+            results.push(match decoded {
+                Ok(()) if header.content_hash.is_some() => {
+                    header.check_content(pieces.complete_content(target)).map_err(Error::from)
+                }
+                decoded => decoded,
+            });
+        }
+        Ok(results)
     }
 
     /// Decodes whole tiles of 2,048 elements, without checking any hash. A stored stream has none.
@@ -181,7 +235,7 @@ impl Codec {
     pub fn seal(&self, bytes: &mut [u8]) -> Result<()> {
         let stream = Stream::open(bytes)?;
         let content = enec_format::hash::content_hash(&self.decode(bytes)?);
-        let header = stream.header().sealed(enec_format::Seal { content, payload: stream.payload_hash() });
+        let header = stream.header().sealed(Seal { content, payload: stream.payload_hash() });
         write_header(bytes, &header);
         Ok(())
     }
@@ -262,14 +316,14 @@ impl Codec {
         let mut batch = EncodeBatch::new(self.backend.info());
         batch.push(job)?;
         self.backend.encode(&mut batch)?;
-        batch.into_results().next().unwrap_or_else(|| unreachable!("a batch keeps its jobs"))
+        only(batch.into_results().collect())
     }
 
     fn run_decode(&self, job: DecodeJob<'_>) -> Result<()> {
         let mut batch = DecodeBatch::new(self.backend.info());
         batch.push(job)?;
         self.backend.decode(&mut batch)?;
-        batch.into_results().next().unwrap_or_else(|| unreachable!("a batch keeps its jobs"))
+        only(batch.into_results().collect())
     }
 }
 
@@ -303,6 +357,11 @@ impl DeviceStream {
 
 fn write_header(stream: &mut [u8], header: &Header) {
     stream[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+}
+
+/// The result of the only job of a batch.
+fn only<T>(results: Vec<T>) -> T {
+    results.into_iter().next().unwrap_or_else(|| unreachable!("a batch keeps its jobs"))
 }
 
 fn element_count(dtype: Dtype, bytes: usize) -> Result<usize> {

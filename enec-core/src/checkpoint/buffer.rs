@@ -1,6 +1,6 @@
 //! A reused buffer that windows of tensors pass through.
 
-use enec_format::geometry::ALIGNMENT;
+use enec_format::geometry::{ALIGNMENT, CONTENT_PIECE_BYTES};
 
 /// Bytes that start at a multiple of 64 in memory, as streams and kernels like them.
 #[derive(Debug, Default)]
@@ -26,4 +26,9 @@ pub(crate) fn split_front<'a>(rest: &mut &'a mut [u8], len: usize) -> &'a mut [u
     let (front, back) = std::mem::take(rest).split_at_mut(len);
     *rest = back;
     front
+}
+
+/// The size of a window of bytes that are not coded: as much as wanted, in whole pieces under a hash, one at least.
+pub(crate) fn whole_pieces(window_bytes: usize) -> usize {
+    (window_bytes / CONTENT_PIECE_BYTES).max(1) * CONTENT_PIECE_BYTES
 }

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 
-use enec_format::geometry::CONTENT_PIECE_BYTES;
 use enec_format::hash::{combine, content_pieces};
 
+use super::buffer::whole_pieces;
 use super::container::{self, Placement};
 use super::conversion::{self, Conversion, Options, Report};
 use super::decode::{Check, Receiver, decode_tensors};
@@ -75,7 +75,8 @@ impl Conversion for Compress<'_> {
                 }
             };
         }
-        let text = container::header_text(file.original(), &placements).map_err(|error| fault(file.path(), error, None))?;
+        let text =
+            container::header_text(file.original(), &placements).map_err(|error| fault(file.path(), error, None))?;
         output.write_at(0, &(text.len() as u64).to_le_bytes())?;
         output.write_at(LENGTH_BYTES, text.as_bytes())?;
         output.finish(end)?;
@@ -98,7 +99,8 @@ impl Conversion for Compress<'_> {
         advance(progress, file.original().data_start())?;
         let mut comparison = Comparison { compress: self, file, progress };
         let check = Check::ContentAndPayload;
-        decode_tensors(self.codec, written.in_data_order(), self.window_bytes, check, &mut comparison).map_err(unreadable)
+        decode_tensors(self.codec, written.in_data_order(), self.window_bytes, check, &mut comparison)
+            .map_err(unreadable)
     }
 }
 
@@ -113,7 +115,7 @@ impl Compress<'_> {
     ) -> Result<u64> {
         let mut hashes = Vec::new();
         let mut end = start;
-        for bytes in tensor.stored_bytes().chunks(self.window_bytes.next_multiple_of(CONTENT_PIECE_BYTES).max(1)) {
+        for bytes in tensor.stored_bytes().chunks(whole_pieces(self.window_bytes)) {
             hashes.extend(content_pieces(bytes));
             output.write_at(end, bytes)?;
             end += bytes.len() as u64;

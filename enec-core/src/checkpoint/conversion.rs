@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::IoContext;
 use super::file::CheckpointFile;
 use super::folder::{Entry, Folder};
 use super::output::{Kind, NewFile, NewFolder, check_target, set_attributes, sync_folder};
 use super::progress::{Progress, Step, advance};
-use super::IoContext;
 use crate::{Error, Result};
 
 /// How a checkpoint is converted.
@@ -58,8 +58,11 @@ impl Report {
     /// Bytes of the larger side over bytes of the smaller: the factor by which the checkpoint is smaller when it is compressed.
     #[must_use]
     pub fn ratio(&self) -> f64 {
-        let (small, large) =
-            if self.input_bytes < self.output_bytes { (self.input_bytes, self.output_bytes) } else { (self.output_bytes, self.input_bytes) };
+        let (small, large) = if self.input_bytes < self.output_bytes {
+            (self.input_bytes, self.output_bytes)
+        } else {
+            (self.output_bytes, self.input_bytes)
+        };
         if small == 0 { 1.0 } else { to_f64(large) / to_f64(small) }
     }
 }
@@ -278,4 +281,19 @@ fn check_space(output: &Path, needed: u64) -> Result<()> {
     let message = format!("up to {needed} bytes needed, {free} free: make room or choose another place");
     let source = io::Error::new(io::ErrorKind::StorageFull, message);
     Err(Error::Io { action: "write", path: output.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_space_is_refused_before_anything_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("out");
+        check_space(&output, 1).unwrap();
+        let error = check_space(&output, u64::MAX).unwrap_err();
+        assert!(matches!(&error, Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull), "{error}");
+        assert!(error.to_string().contains("18446744073709551615 bytes needed"), "{error}");
+    }
 }

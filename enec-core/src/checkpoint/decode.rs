@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use enec_format::geometry::{BLOCK_TILES, CONTENT_PIECE_BYTES};
+use enec_format::geometry::BLOCK_TILES;
 use enec_format::hash::{combine, content_pieces};
 use enec_format::{DecodePlan, Stream};
 
-use super::buffer::{AlignedBuffer, split_front};
+use super::buffer::{AlignedBuffer, split_front, whole_pieces};
 use super::tensor::TensorRef;
 use crate::{Codec, DecodeBatch, DecodeJob, PieceHashes, PieceSink, Result, Source, Target};
 
@@ -127,7 +127,7 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
     fn pass_on(&mut self, tensor: TensorRef<'a>) -> Result<()> {
         let mut hashes = Vec::new();
         let mut offset = 0;
-        for bytes in tensor.stored_bytes().chunks(self.window_bytes.next_multiple_of(CONTENT_PIECE_BYTES).max(1)) {
+        for bytes in tensor.stored_bytes().chunks(whole_pieces(self.window_bytes)) {
             hashes.extend(content_pieces(bytes));
             self.receiver.bytes(tensor, offset, bytes)?;
             offset += bytes.len() as u64;

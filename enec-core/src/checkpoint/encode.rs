@@ -8,9 +8,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use enec_format::geometry::{BLOCK_ELEMENTS, SEGMENT_UNIT, TILE_ELEMENTS};
-use enec_format::{
-    BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Seal, TwoWindows, segment, wide_lanes,
-};
+use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Seal, TwoWindows, segment, wide_lanes};
 
 use super::buffer::{AlignedBuffer, split_front};
 use super::file::CheckpointFile;
@@ -47,8 +45,17 @@ pub(crate) fn encode_tensors(
 ) -> Result<(Vec<Option<Encoded>>, u64)> {
     let order = file.original().in_data_order().map(|(index, _)| index).collect();
     let encoded = vec![None; file.original().tensors().len()];
-    let mut encoder =
-        Encoder { codec, file, window_bytes, destination, progress, order, begun: VecDeque::new(), end: start, encoded };
+    let mut encoder = Encoder {
+        codec,
+        file,
+        window_bytes,
+        destination,
+        progress,
+        order,
+        begun: VecDeque::new(),
+        end: start,
+        encoded,
+    };
     let mut buffer = AlignedBuffer::default();
     loop {
         let windows = encoder.next_windows()?;
@@ -186,7 +193,8 @@ impl<'a> Encoder<'a> {
         tensor.wide_lanes += wide_lanes(&encoded[written.mask.range()]) as u64;
         tensor.done = elements.end;
         let variable_len = (tensor.layout.variable.len + written.variable.len) as u64;
-        tensor.layout = Layout::new(tensor.layout.dtype, tensor.layout.coding, tensor.layout.elements as u64, variable_len)?;
+        tensor.layout =
+            Layout::new(tensor.layout.dtype, tensor.layout.coding, tensor.layout.elements as u64, variable_len)?;
         if tensor.layout.stream_len >= tensor.elements.len() {
             // Whatever was written behind the last stream goes, or it would show up in the padding of the next.
             self.destination.truncate(self.end)?;
@@ -210,8 +218,7 @@ impl<'a> Encoder<'a> {
         self.destination.write_at(self.end + layout.tail.offset as u64, tail)?;
         self.destination.write_at(self.end, &layout.header(Some(Seal { content, payload })).to_bytes())?;
         self.end += layout.stream_len as u64;
-        self.encoded[tensor.index] =
-            Some(Encoded { windows: tensor.windows, layout, wide_lanes: tensor.wide_lanes });
+        self.encoded[tensor.index] = Some(Encoded { windows: tensor.windows, layout, wide_lanes: tensor.wide_lanes });
         Ok(())
     }
 

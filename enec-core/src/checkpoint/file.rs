@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::path::Path;
 
-use super::container::{Container, Form, is_container};
+use super::container::{Container, is_container};
 use super::header::Header;
 use super::map::MappedFile;
 use super::tensor::TensorRef;
@@ -29,7 +29,8 @@ impl CheckpointFile {
     pub fn open(path: &Path) -> Result<Self> {
         let map = MappedFile::open(path)?;
         let header = Header::parse(&map).map_err(|error| {
-            foreign::refuse(path, &map).unwrap_or_else(|| fault(path, format_args!("not a safetensors file: {error}"), None))
+            foreign::refuse(path, &map)
+                .unwrap_or_else(|| fault(path, format_args!("not a safetensors file: {error}"), None))
         })?;
         let container = is_container(&header).then(|| Container::open(&header)).transpose();
         let container = container.map_err(|error| fault(path, error, None))?;
@@ -106,7 +107,9 @@ impl CheckpointFile {
     /// Refuses a compressed file.
     pub(crate) fn require_original(&self) -> Result<()> {
         match self.is_compressed() {
-            true => Err(fault(self.path(), "already compressed by enec", Some("`enec decompress` restores the original"))),
+            true => {
+                Err(fault(self.path(), "already compressed by enec", Some("`enec decompress` restores the original")))
+            }
             false => Ok(()),
         }
     }
@@ -118,11 +121,6 @@ impl CheckpointFile {
             false => Err(fault(self.path(), "not compressed by enec", Some("`enec compress` makes compressed files"))),
         }
     }
-
-    /// The error for a fault of one of its tensors.
-    pub(crate) fn tensor_error(&self, tensor: &str, source: Error) -> Error {
-        tensor_error(self.path(), tensor, source)
-    }
 }
 
 /// The error for a fault of a tensor. Errors that are not about the data, and those that name a tensor already, stay as they are.
@@ -133,9 +131,4 @@ pub(crate) fn tensor_error(path: &Path, tensor: &str, source: Error) -> Error {
         }
         other => other,
     }
-}
-
-/// Whether a tensor of this form holds a stream.
-pub(crate) fn is_stream(form: Option<Form>) -> bool {
-    matches!(form, Some(Form::Stream(_)))
 }

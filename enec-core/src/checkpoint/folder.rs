@@ -14,9 +14,6 @@ use super::header::UniqueMap;
 use super::{IoContext, fault, foreign};
 use crate::{Error, Result};
 
-#[cfg(test)]
-mod tests;
-
 const SAFETENSORS: &str = "safetensors";
 const INDEX: &str = ".index.json";
 

@@ -40,8 +40,10 @@ const ZIP: Foreign = Foreign { what: "a zip archive", advice: "unpack it and com
 const ARCHIVE: Foreign = Foreign { what: "an archive", advice: "unpack it and compress the safetensors files inside" };
 const LFS_POINTER: Foreign =
     Foreign { what: "a Git LFS pointer, not the file itself", advice: "fetch the file first: `git lfs pull`" };
-const WEB_PAGE: Foreign =
-    Foreign { what: "a web page", advice: "the download went wrong: fetch the file itself, not the page that shows it" };
+const WEB_PAGE: Foreign = Foreign {
+    what: "a web page",
+    advice: "the download went wrong: fetch the file itself, not the page that shows it",
+};
 const STREAM: Foreign = Foreign {
     what: "a bare ENEC stream",
     advice: "only whole checkpoints are read here; a stream is decoded with the library",
@@ -93,9 +95,4 @@ fn recognise(path: &Path, start: &[u8]) -> Option<Foreign> {
 pub(crate) fn refuse(path: &Path, start: &[u8]) -> Option<Error> {
     let foreign = recognise(path, start)?;
     Some(fault(path, format_args!("not a safetensors file but {}", foreign.what), Some(foreign.advice)))
-}
-
-/// Whether a file of this name holds weights in another format.
-pub(crate) fn is_weights(path: &Path) -> bool {
-    by_extension(path).is_some()
 }

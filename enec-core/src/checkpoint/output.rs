@@ -14,9 +14,6 @@ use tempfile::{Builder, NamedTempFile, TempDir};
 use super::IoContext;
 use crate::{Error, Result};
 
-#[cfg(test)]
-mod tests;
-
 const MARK: &str = ".enec-";
 const RANDOM_LEN: usize = 8;
 const TEMPORARY: &str = ".tmp";
@@ -159,19 +156,24 @@ pub(crate) fn check_target(target: &Path, kind: Kind, force: bool) -> Result<()>
     let shown = target.display();
     let (parent, _) = split(target)?;
     if !parent.is_dir() {
-        return Err(Error::Argument(format!("there is no folder `{}` for the output: create it first", parent.display())));
+        return Err(Error::Argument(format!(
+            "there is no folder `{}` for the output: create it first",
+            parent.display()
+        )));
     }
     let Ok(existing) = target.symlink_metadata() else { return Ok(()) };
     if !force {
-        return Err(Error::Argument(format!("`{shown}` exists already: choose another name, or replace it with `--force`")));
+        return Err(Error::Argument(format!(
+            "`{shown}` exists already: choose another name, or replace it with `--force`"
+        )));
     }
     match kind {
         Kind::File if existing.is_dir() => {
             Err(Error::Argument(format!("`{shown}` is a folder, and a file does not replace it: choose another name")))
         }
-        Kind::Folder if !existing.is_dir() => {
-            Err(Error::Argument(format!("`{shown}` is no folder, and a folder does not replace it: choose another name")))
-        }
+        Kind::Folder if !existing.is_dir() => Err(Error::Argument(format!(
+            "`{shown}` is no folder, and a folder does not replace it: choose another name"
+        ))),
         // A slip in the name must not cost somebody a home directory.
         Kind::Folder if !is_checkpoint_or_empty(target)? => Err(Error::Argument(format!(
             "`{shown}` holds no safetensors files, so it is not replaced: remove it yourself or choose another name"

@@ -16,6 +16,8 @@ pub enum Step {
     Verify,
     /// Copying a file as it is.
     Copy,
+    /// Encoding or decoding a file to see what it is made of.
+    Inspect,
 }
 
 /// Told how far a long call has come. All methods may be left as they are.

@@ -148,11 +148,16 @@ impl<'a> TensorRef<'a> {
     pub fn decode_elements_into(&self, codec: &Codec, elements: Range<u64>, target: &mut [u8]) -> Result<()> {
         let Range { start, end } = elements;
         if start > end || end > self.element_count() {
-            let message = format!("elements {start}..{end} of tensor `{}`, which has {}", self.name(), self.element_count());
+            let message =
+                format!("elements {start}..{end} of tensor `{}`, which has {}", self.name(), self.element_count());
             return Err(Error::Argument(message));
         }
         let element_bytes = self.element_bytes().ok_or_else(|| {
-            Error::Argument(format!("elements of tensor `{}`: those of {} are not whole bytes", self.name(), self.dtype()))
+            Error::Argument(format!(
+                "elements of tensor `{}`: those of {} are not whole bytes",
+                self.name(),
+                self.dtype()
+            ))
         })?;
         // No product overflows: the header's check has made that of the whole tensor.
         self.check_target(target, (end - start) * element_bytes)?;

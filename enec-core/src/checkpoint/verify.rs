@@ -136,7 +136,10 @@ impl Verifier<'_> {
             if let Some(theirs) = find(&original.others, entry)
                 && !is_same(&entry.path, &theirs.path)?
             {
-                self.damage_file(&entry.path, &fault(&entry.path, "differs from the file in the original folder", None));
+                self.damage_file(
+                    &entry.path,
+                    &fault(&entry.path, "differs from the file in the original folder", None),
+                );
             }
         }
         Ok(())
@@ -179,7 +182,7 @@ struct FileVerifier<'v, 'p, 'o> {
 impl<'a> Receiver<'a> for FileVerifier<'_, '_, '_> {
     fn bytes(&mut self, tensor: TensorRef<'a>, offset: u64, bytes: &[u8]) -> Result<()> {
         if let Some(original) = self.original
-            && !self.difference.as_ref().is_some_and(|(name, _)| name == tensor.name())
+            && self.difference.as_ref().is_none_or(|(name, _)| name != tensor.name())
         {
             let original = original.tensor(tensor.name()).map_or(&[][..], |original| original.stored_bytes());
             let original = usize::try_from(offset).ok().and_then(|offset| original.get(offset..)).unwrap_or(&[]);

@@ -1,0 +1,148 @@
+//! Sizes: ENEC's with all headers and padding, the paper's rule, and the entropy of the exponents.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use enec::checkpoint::CheckpointFile;
+use enec::{Codec, Dtype, OpenOptions};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::Result;
+use crate::arguments::Arguments;
+use crate::data::{files, short_name};
+use crate::exponents::Exponents;
+use crate::paper;
+
+/// Bytes of one file, or of several together.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Sizes {
+    /// Uncompressed.
+    bytes: u64,
+    /// ENEC: streams of the tensors that gain, the others as they are.
+    enec: u64,
+    /// The paper's rule, where it gains.
+    paper: f64,
+    /// Exponents at their entropy per tensor, everything else as it is.
+    entropy: f64,
+}
+
+impl Sizes {
+    fn add(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        self.enec += other.enec;
+        self.paper += other.paper;
+        self.entropy += other.entropy;
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    dtype: String,
+    #[serde(flatten)]
+    sizes: Sizes,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let options = OpenOptions { threads: arguments.threads, ..OpenOptions::default() };
+    let codec = Codec::new(enec::open(&arguments.backend, &options)?);
+    let mut rows = Vec::new();
+    let mut pooled: BTreeMap<String, Sizes> = BTreeMap::new();
+    for path in files(&arguments.data)? {
+        let row = measure(&codec, &path)?;
+        let group = format!("pooled {}", row.dtype);
+        pooled.entry(group).or_default().add(&row.sizes);
+        rows.push(row);
+    }
+    let pooled = pooled.into_iter().map(|(name, sizes)| Row { name, dtype: String::new(), sizes });
+    rows.extend(pooled);
+    print(&rows);
+    if let Some(path) = &arguments.out {
+        fs::write(path, serde_json::to_string_pretty(&rows)?).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Encodes every tensor of a file. The row's dtype is the one with most bytes.
+fn measure(codec: &Codec, path: &std::path::Path) -> Result<Row> {
+    let file = CheckpointFile::open(path)?;
+    let tensors: Vec<_> = file.tensors().collect();
+    let sizes: Vec<Sizes> = tensors
+        .par_iter()
+        .map(|tensor| match Dtype::from_name(tensor.dtype()) {
+            Some(dtype) => measure_tensor(codec, dtype, tensor.stored_bytes()),
+            None => Ok(carried(tensor.byte_len())),
+        })
+        .collect::<enec::Result<_>>()?;
+    let (mut total, mut by_dtype) = (Sizes::default(), BTreeMap::<&str, u64>::new());
+    for (tensor, sizes) in tensors.iter().zip(&sizes) {
+        total.add(sizes);
+        *by_dtype.entry(tensor.dtype()).or_default() += sizes.bytes;
+    }
+    let dtype = by_dtype.into_iter().max_by_key(|&(_, bytes)| bytes).map_or("", |(dtype, _)| dtype);
+    Ok(Row { name: short_name(path), dtype: dtype.to_owned(), sizes: total })
+}
+
+fn carried(bytes: u64) -> Sizes {
+    Sizes { bytes, enec: bytes, paper: bytes as f64, entropy: bytes as f64 }
+}
+
+fn measure_tensor(codec: &Codec, dtype: Dtype, elements: &[u8]) -> enec::Result<Sizes> {
+    if elements.is_empty() {
+        return Ok(Sizes::default());
+    }
+    let bytes = elements.len() as u64;
+    let exponents = Exponents::of(dtype, elements);
+    let entropy = exponents.elements() as f64 * (exponents.other_bits() as f64 + exponents.entropy()) / 8.0;
+    let paper = paper::best_bits(&exponents) as f64 / 8.0;
+    let enec = (codec.encode(dtype, elements)?.len() as u64).min(bytes);
+    Ok(Sizes { bytes, enec, paper: paper.min(bytes as f64), entropy })
+}
+
+fn print(rows: &[Row]) {
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(4);
+    println!("{:width$}  dtype  {:>9}  {:>7}  {:>12}  {:>7}", "file", "MB", "enec", "paper's rule", "entropy");
+    for row in rows {
+        let Sizes { bytes, enec, paper, entropy } = &row.sizes;
+        let bytes = *bytes as f64;
+        println!(
+            "{:width$}  {:5}  {:9.2}  {:7.4}  {:12.4}  {:7.4}",
+            row.name,
+            row.dtype,
+            bytes / 1e6,
+            bytes / *enec as f64,
+            bytes / paper,
+            bytes / entropy,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half of the lanes are constant, half have one exponent that is 8 lower.
+    fn elements() -> Vec<u8> {
+        let mut words = vec![0x3F80_u16; 2048];
+        for lane in (0..128).step_by(2) {
+            words[lane] = (127 - 8) << 7;
+        }
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn the_papers_rule_by_hand() {
+        let exponents = Exponents::of(Dtype::Bf16, &elements());
+        // Range 8 takes n = 4 bits. m = 0 with base 127: 64 wide lanes of 16 x 4 bits, 128 mask bits, 8 bits of the rest.
+        assert_eq!(paper::best_bits(&exponents), 2048 * 8 + 64 * 16 * 4 + 128);
+    }
+
+    #[test]
+    fn entropy_by_hand() {
+        let exponents = Exponents::of(Dtype::Bf16, &elements());
+        let share = 64.0 / 2048.0_f64;
+        let expected = -share * share.log2() - (1.0 - share) * (1.0 - share).log2();
+        assert!((exponents.entropy() - expected).abs() < 1e-12);
+    }
+}

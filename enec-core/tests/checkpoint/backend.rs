@@ -1,0 +1,139 @@
+//! The reference codec as a backend, and backends that go wrong.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use enec_core::{
+    Backend, BackendId, Codec, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, EncodeBatch, Error, Result, Source,
+    Target,
+};
+use enec_format::{BlockEntry, EncodeOutcome, reference, segment};
+
+/// What a backend does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// Nothing, and it also hashes: reports every piece.
+    Reports,
+    /// Flips a bit of a byte plane while it encodes.
+    EncodesWrong,
+    /// Writes a block table whose entries go backwards.
+    TableBackwards,
+    /// Claims a longer variable section than the plan allows.
+    TooLong,
+    /// Fails in the batch with this number, counted from 0.
+    Fails(usize),
+    /// Gives a failed status to every job.
+    JobsFail,
+}
+
+/// The reference codec in host memory.
+pub(crate) struct Reference {
+    info: DeviceInfo,
+    fault: Fault,
+    batches: AtomicUsize,
+}
+
+impl fmt::Debug for Reference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Reference")
+    }
+}
+
+/// A codec on a backend with this fault.
+pub(crate) fn codec_with(fault: Fault) -> Codec {
+    let info = DeviceInfo {
+        id: BackendId::unique(),
+        backend: "reference",
+        index: 0,
+        name: "reference codec".into(),
+        fingerprint: String::new(),
+        memory: None,
+        variant: "scalar",
+        variants: vec!["scalar"],
+    };
+    Codec::new(Arc::new(Reference { info, fault, batches: AtomicUsize::new(0) }))
+}
+
+pub(crate) fn codec() -> Codec {
+    codec_with(Fault::None)
+}
+
+impl Reference {
+    fn begin_batch(&self) -> Result<()> {
+        let number = self.batches.fetch_add(1, Ordering::Relaxed);
+        if self.fault == Fault::Fails(number) { Err(self.error("out of order")) } else { Ok(()) }
+    }
+
+    fn error(&self, message: &str) -> Error {
+        Error::Device { device: self.info.name.clone(), message: message.into() }
+    }
+}
+
+impl Backend for Reference {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn alloc(&self, _len: usize) -> Result<DeviceBuf> {
+        Err(self.error("no memory of its own"))
+    }
+
+    fn upload(&self, _source: &[u8], _target: &DeviceSlice) -> Result<()> {
+        Err(self.error("no memory of its own"))
+    }
+
+    fn download(&self, _source: &DeviceSlice, _target: &mut [u8]) -> Result<()> {
+        Err(self.error("no memory of its own"))
+    }
+
+    fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
+        self.begin_batch()?;
+        for job in batch.jobs_mut() {
+            let (plan, Source::Host(source), Target::Host(target), pieces) = job.split() else { unreachable!() };
+            let mut outcome = reference::encode(plan, source, target)?;
+            let written = plan.written(outcome)?;
+            match self.fault {
+                Fault::EncodesWrong => target[written.byte_plane.offset + 100] ^= 4,
+                Fault::TableBackwards if written.blocks() > 1 => target[written.table.offset + 4] = 0xFF,
+                Fault::TooLong => outcome = EncodeOutcome::Coded { variable_len: plan.variable_limit() + 32 },
+                Fault::JobsFail => {
+                    job.finish(Err(Error::Argument("no".into())));
+                    continue;
+                }
+                Fault::Reports => {
+                    let pieces = pieces.expect("hashes are wanted");
+                    let block_bytes = 16_384 * plan.dtype().element_bytes();
+                    let (table, variable) = (&target[written.table.range()], &target[written.variable.range()]);
+                    for block in 0..written.blocks() {
+                        let end = if block + 1 == written.blocks() { source.len() } else { (block + 1) * block_bytes };
+                        pieces.content(block, &source[block * block_bytes..end]);
+                        let ranges = written.block(block);
+                        let first = plan.first_segment();
+                        let start = if block == 0 { first } else { BlockEntry::read(table, block - 1).end };
+                        let segment = segment(variable, start - first, BlockEntry::read(table, block).end - first);
+                        let part = |range: std::ops::Range<usize>| &target[range];
+                        let (entry, mask, byte) = (part(ranges.entry), part(ranges.mask), part(ranges.byte_plane));
+                        let (extra, low) = (part(ranges.extra_plane), part(ranges.low_plane));
+                        pieces.payload(block, &[entry, mask, byte, extra, low, segment]);
+                    }
+                }
+                _ => {}
+            }
+            job.finish(Ok(outcome));
+        }
+        Ok(())
+    }
+
+    fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
+        self.begin_batch()?;
+        for job in batch.jobs_mut() {
+            let (plan, Source::Host(source), Target::Host(target), _) = job.split() else { unreachable!() };
+            let result = reference::decode(plan, source, target).map_err(Error::from);
+            job.finish(result);
+        }
+        Ok(())
+    }
+}
