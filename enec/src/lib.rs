@@ -1,1 +1,92 @@
-//! Skeleton.
+//! Lossless compression of model weights in BF16, F16 and F32.
+//!
+//! The exponents of trained weights crowd into a narrow range; ENEC (Yu et al., [arXiv 2604.03298]) packs them at a fixed width that most
+//! of them fit into and leaves sign and mantissa as they are. That is fast on wide vector units, because nothing in it is
+//! sequential, and it gives every bit back: NaN payloads, zeros and infinities included. BF16 weights shrink by a factor of about 1.38
+//! to 1.40, F16 and F32 weights by 1.11 to 1.16.
+//!
+//! This crate is the one to use: it names all backends and picks one at run time. The program `enec` (crate `enec-cli`) does the same for
+//! whole checkpoints from the command line.
+//!
+//! # Tensors
+//!
+//! A [`Codec`] encodes the little-endian bytes of a tensor into a *stream* that carries its dtype, its parameters and its hashes. The stream
+//! is the same whatever backend, device or number of threads made it.
+//!
+//! ```
+//! use enec::{Codec, Dtype, OpenOptions};
+//!
+//! // Something like trained weights: most of them small, few of them large. BF16 is the upper half of F32.
+//! let weight = |i: u32| (i.wrapping_mul(2_654_435_769) as f32 / 2_f32.powi(32) - 0.5).powi(3);
+//! let tensor: Vec<u8> = (0..65_536).flat_map(|i| ((weight(i).to_bits() >> 16) as u16).to_le_bytes()).collect();
+//!
+//! let codec = Codec::new(enec::open("auto", &OpenOptions::default())?);
+//! let stream = codec.encode(Dtype::Bf16, &tensor)?;
+//! assert!(stream.len() < tensor.len());
+//! assert_eq!(codec.decode(&stream)?, tensor);
+//! # Ok::<(), enec::Error>(())
+//! ```
+//!
+//! # Checkpoints
+//!
+//! [`checkpoint`] compresses safetensors files and folders of them. A compressed checkpoint is a safetensors file too: each tensor that gains
+//! lies in it as one stream, each other tensor as it was. Restoring it gives back the original file byte for byte.
+//!
+//! ```
+//! use enec::checkpoint::{self, Checkpoint, Options};
+//! use enec::{Codec, OpenOptions};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let (original, compressed) = (folder.path().join("model.safetensors"), folder.path().join("model.enec.safetensors"));
+//! # let restored = folder.path().join("restored.safetensors");
+//! # let header = r#"{"w":{"dtype":"BF16","shape":[64,64],"data_offsets":[0,8192]}}"#;
+//! # let data = (0..4096_u16).flat_map(|i| (0x3F80 | i % 256).to_le_bytes());
+//! # let file = (header.len() as u64).to_le_bytes().into_iter().chain(header.bytes()).chain(data);
+//! # std::fs::write(&original, file.collect::<Vec<u8>>()).unwrap();
+//! let codec = Codec::new(enec::open("auto", &OpenOptions::default())?);
+//! let report = checkpoint::compress(&codec, &original, &compressed, &Options::default(), &mut ())?;
+//! assert_eq!((report.streams, report.tensors), (1, 1));
+//!
+//! // One tensor, without the others:
+//! let checkpoint = Checkpoint::open(&compressed)?;
+//! let tensor = checkpoint.tensor("w")?;
+//! let mut row = vec![0; 2 * 64];
+//! tensor.decode_rows_into(&codec, 3..4, &mut row)?;
+//!
+//! // Or the whole file:
+//! checkpoint::decompress(&codec, &compressed, &restored, &Options::default(), &mut ())?;
+//! # assert_eq!(std::fs::read(&original).unwrap(), std::fs::read(&restored).unwrap());
+//! # Ok::<(), enec::Error>(())
+//! ```
+//!
+//! Frameworks such as transformers cannot load compressed checkpoints directly yet: they get the restored files, or tensors one by one.
+//!
+//! # Backends and features
+//!
+//! | name | feature | runs on |
+//! |---|---|---|
+//! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
+//!
+//! [`open`] takes a backend's name, `NAME:INDEX`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and [`checkpoint`] take any.
+//!
+//! # Other crates
+//!
+//! What applications need is re-exported here. [`format`](mod@format) is the bitstream by itself (crate `enec-format`, `no_std`), with
+//! its scalar reference codec; what the authors of backends need (jobs, batches, device memory) is in the crate `enec-core`.
+//!
+//! [arXiv 2604.03298]: https://arxiv.org/abs/2604.03298
+
+#![forbid(unsafe_code)]
+
+mod backends;
+
+pub use backends::{BACKENDS, driver, drivers, open};
+pub use enec_core::{
+    Backend, Codec, DeviceBuf, DeviceInfo, DeviceSlice, DeviceStream, Driver, Error, OpenOptions, Profile, Result,
+    checkpoint, search,
+};
+/// The CPU backend, for what only its concrete type offers.
+#[cfg(feature = "cpu")]
+pub use enec_cpu as cpu;
+pub use enec_format as format;
+pub use enec_format::{Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};

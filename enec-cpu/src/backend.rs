@@ -1,0 +1,138 @@
+//! The backend: opening it, its memory, and which kernels run a batch.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use enec_core::{
+    Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error, OpenOptions,
+    Result, Source, Target,
+};
+
+use crate::memory::{self, HostMemory};
+use crate::variant::Variant;
+use crate::workers::Workers;
+use crate::{decode, encode};
+
+/// The driver of this backend.
+pub static DRIVER: Driver = Driver {
+    name: "cpu",
+    probe: || Ok(vec![describe(Variant::choose(None)?, None)]),
+    open: |options| Ok(Arc::new(CpuBackend::open(options)?)),
+};
+
+/// Encodes and decodes on the host's cores. Its device memory is host memory.
+pub struct CpuBackend {
+    info: DeviceInfo,
+    variant: Variant,
+    workers: Workers,
+    /// Held by whoever touches device memory: one backend is one ordered queue.
+    queue: Mutex<()>,
+}
+
+impl CpuBackend {
+    /// Opens the backend with the threads and kernels that the options ask for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] for a device other than 0, for kernels that this processor cannot run, and if no threads can be started.
+    pub fn open(options: &OpenOptions) -> Result<Self> {
+        if options.device != 0 {
+            let reason = format!("device {} asked for, there is only device 0", options.device);
+            return Err(Error::Unavailable { backend: "cpu".into(), reason });
+        }
+        let variant = Variant::choose(options.variant.as_deref())?;
+        let workers = Workers::new(options.threads)?;
+        Ok(Self { info: describe(variant, Some(workers.threads())), variant, workers, queue: Mutex::new(()) })
+    }
+
+    /// Waits for device memory. What a panicking thread left there is bytes like any other.
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for CpuBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CpuBackend").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+impl Backend for CpuBackend {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn alloc(&self, len: usize) -> Result<DeviceBuf> {
+        Ok(DeviceBuf::new(Arc::new(HostMemory::new(len)?), self.info.id))
+    }
+
+    fn upload(&self, source: &[u8], target: &DeviceSlice) -> Result<()> {
+        self.info.check_transfer(target, source.len())?;
+        let _queue = self.lock();
+        let target = memory::bytes(target)?;
+        // SAFETY: the memory is this backend's, its lock is held, and nothing else uses it meanwhile.
+        unsafe { &mut *target }.copy_from_slice(source);
+        Ok(())
+    }
+
+    fn download(&self, source: &DeviceSlice, target: &mut [u8]) -> Result<()> {
+        self.info.check_transfer(source, target.len())?;
+        let _queue = self.lock();
+        let source = memory::bytes(source)?;
+        // SAFETY: the memory is this backend's, its lock is held, and nothing else uses it meanwhile.
+        target.copy_from_slice(unsafe { &*source });
+        Ok(())
+    }
+
+    fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
+        let uses_device = batch.jobs_mut().iter_mut().any(|job| {
+            let (_, source, target, _) = job.split();
+            uses_device(source, target)
+        });
+        let _queue = uses_device.then(|| self.lock());
+        // SAFETY: the lock of this backend's memory is held if a job uses any.
+        unsafe {
+            match self.variant {
+                #[cfg(target_arch = "x86_64")]
+                Variant::Avx2(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
+                Variant::Portable(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
+                Variant::Scalar(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
+            }
+        }
+    }
+
+    fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
+        let uses_device = batch.jobs_mut().iter_mut().any(|job| {
+            let (_, source, target, _) = job.split();
+            uses_device(source, target)
+        });
+        let _queue = uses_device.then(|| self.lock());
+        // SAFETY: the lock of this backend's memory is held if a job uses any.
+        unsafe {
+            match self.variant {
+                #[cfg(target_arch = "x86_64")]
+                Variant::Avx2(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
+                Variant::Portable(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
+                Variant::Scalar(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
+            }
+        }
+    }
+}
+
+fn uses_device(source: &Source<'_>, target: &Target<'_>) -> bool {
+    matches!(source, Source::Device(_)) || matches!(target, Target::Device(_))
+}
+
+fn describe(variant: Variant, threads: Option<usize>) -> DeviceInfo {
+    let threads = threads.map_or(String::new(), |threads| format!(" threads={threads}"));
+    DeviceInfo {
+        id: BackendId::unique(),
+        backend: "cpu",
+        index: 0,
+        name: format!("{} processor", std::env::consts::ARCH),
+        fingerprint: format!("{} {}{threads}", std::env::consts::ARCH, variant.name()),
+        memory: None,
+        variant: variant.name(),
+        variants: Variant::available().into_iter().map(Variant::name).collect(),
+    }
+}

@@ -1,0 +1,129 @@
+//! The running end of the high segments of one job, handed from each block to the next.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Rounds of spinning before a waiting thread gives its core away.
+const SPINS: usize = 64;
+
+/// Gives every block the place of its segment, in the order of the blocks, whichever threads work on them.
+///
+/// Blocks are handed out in order, so the block that a thread waits for has a thread of its own already: waiting always ends.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    limit: usize,
+    /// The block whose turn it is. Its store publishes `end`.
+    turn: AtomicUsize,
+    end: AtomicUsize,
+    stopped: AtomicBool,
+}
+
+impl Chain {
+    /// A chain for a variable section of at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, turn: AtomicUsize::new(0), end: AtomicUsize::new(0), stopped: AtomicBool::new(false) }
+    }
+
+    /// Waits for the blocks before `block` and takes `len` bytes behind their segments. Returns where they start, or `None` if the
+    /// section would exceed its limit: then the job is over for all its blocks.
+    pub(crate) fn take(&self, block: usize, len: usize) -> Option<usize> {
+        let mut rounds = 0;
+        while self.turn.load(Ordering::Acquire) != block {
+            if self.is_stopped() {
+                return None;
+            }
+            rounds += 1;
+            if rounds < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+        let start = self.end.load(Ordering::Relaxed);
+        let end = start + len;
+        if end > self.limit {
+            self.stop();
+            return None;
+        }
+        self.end.store(end, Ordering::Relaxed);
+        self.turn.store(block + 1, Ordering::Release);
+        Some(start)
+    }
+
+    /// Ends the job for all its blocks.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the job is over before its end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Length of the variable section once all blocks are done, or `None` if it exceeded the limit.
+    pub(crate) fn finish(&self) -> Option<usize> {
+        (!self.is_stopped()).then(|| self.end.load(Ordering::Relaxed))
+    }
+
+    /// Stops the chain if the caller panics, so that nobody waits for its block for ever.
+    pub(crate) fn stop_on_panic(&self) -> StopOnPanic<'_> {
+        StopOnPanic(self)
+    }
+}
+
+/// See [`Chain::stop_on_panic`].
+pub(crate) struct StopOnPanic<'a>(&'a Chain);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_follow_each_other_in_block_order() {
+        let chain = Chain::new(usize::MAX);
+        let starts = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .rev()
+                .map(|block| {
+                    scope.spawn({
+                        let chain = &chain;
+                        move || (block, chain.take(block, 32 * block))
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        for (block, start) in starts {
+            assert_eq!(start, Some(32 * (0..block).sum::<usize>()));
+        }
+        assert_eq!(chain.finish(), Some(32 * 28));
+    }
+
+    #[test]
+    fn the_limit_itself_is_allowed() {
+        let chain = Chain::new(64);
+        assert_eq!(chain.take(0, 64), Some(0));
+        assert_eq!(chain.finish(), Some(64));
+        assert_eq!(chain.take(1, 32), None);
+        assert_eq!(chain.take(7, 0), None, "a block behind the one that stopped must not wait");
+        assert_eq!(chain.finish(), None);
+    }
+
+    #[test]
+    fn a_panic_releases_the_blocks_behind_it() {
+        let chain = Chain::new(64);
+        let taken = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| chain.take(1, 0));
+            let panicking = scope.spawn(|| {
+                let _guard = chain.stop_on_panic();
+                panic!("of the test");
+            });
+            panicking.join().unwrap_err();
+            waiting.join().unwrap()
+        });
+        assert_eq!(taken, None);
+    }
+}

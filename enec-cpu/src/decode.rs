@@ -1,0 +1,161 @@
+//! Decoding: a batch's jobs, cut into blocks.
+
+use std::ops::Range;
+
+use enec_core::{DecodeJob, PieceSink, Result};
+use enec_format::geometry::{BLOCK_TILES, TILE_MASK_BYTES};
+use enec_format::{BlockEntry, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes};
+
+use crate::kernels::{DecodeBlock, Kernels, Scratch};
+use crate::schedule::Schedule;
+use crate::target::{SharedTarget, source_bytes, target_bytes};
+use crate::workers::Workers;
+
+/// Decoded bytes of one part of a stored stream.
+const STORED_PART_BYTES: usize = 1 << 20;
+
+/// Runs the jobs.
+///
+/// # Errors
+///
+/// If device memory is not this backend's.
+///
+/// # Safety
+///
+/// The caller holds the lock of the device memory that the jobs use, whose targets overlap nothing else in the batch.
+pub(crate) unsafe fn run<K: Kernels>(kernels: K, workers: &Workers, jobs: &mut [DecodeJob<'_>]) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
+    let tasks = tasks?;
+    let schedule = Schedule::new(tasks.iter().map(Task::parts));
+    workers.run(&schedule, Scratch::new, |scratch, part| tasks[part.job].decode(kernels, part.part, scratch));
+    jobs.iter_mut().for_each(|job| job.finish(Ok(())));
+    Ok(())
+}
+
+/// One job.
+struct Task<'a> {
+    plan: &'a DecodePlan,
+    source: &'a [u8],
+    target: SharedTarget<'a>,
+    pieces: Option<&'a dyn PieceSink>,
+}
+
+impl<'a> Task<'a> {
+    /// # Safety
+    ///
+    /// As [`run`].
+    unsafe fn new(job: &'a mut DecodeJob<'_>) -> Result<Self> {
+        let (plan, source, target, pieces) = job.split();
+        // SAFETY: the caller's promise.
+        let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
+        Ok(Self { plan, source, target: SharedTarget::new(target), pieces })
+    }
+
+    fn layout(&self) -> &'a Layout {
+        self.plan.layout()
+    }
+
+    /// Blocks that the plan touches.
+    fn blocks(&self) -> Range<usize> {
+        let tiles = self.plan.tiles();
+        if tiles.is_empty() { 0..0 } else { tiles.start / BLOCK_TILES..tiles.end.div_ceil(BLOCK_TILES) }
+    }
+
+    /// One part per block; a plan without tiles is all tail and is cut evenly.
+    fn parts(&self) -> usize {
+        match self.blocks().len() {
+            0 => self.plan.tail().len().div_ceil(STORED_PART_BYTES),
+            blocks => blocks,
+        }
+    }
+
+    fn decode<K: Kernels>(&self, kernels: K, part: usize, scratch: &mut Scratch) {
+        match (self.layout().coding, self.blocks()) {
+            (Coding::TwoWindows(windows), blocks) if !blocks.is_empty() => {
+                self.decode_block(kernels, windows, blocks.start + part, scratch);
+            }
+            _ => self.copy_tail(part * STORED_PART_BYTES..(part + 1) * STORED_PART_BYTES),
+        }
+    }
+
+    /// Copies a range of a tail that is all there is.
+    fn copy_tail(&self, range: Range<usize>) {
+        let tail = &self.source[self.plan.tail()];
+        let range = range.start..range.end.min(tail.len());
+        // SAFETY: parts are handed out once, and their ranges are disjoint.
+        unsafe { self.target.range(range.clone()) }.copy_from_slice(&tail[range]);
+    }
+
+    fn decode_block<K: Kernels>(&self, kernels: K, windows: TwoWindows, index: usize, scratch: &mut Scratch) {
+        let (layout, plan_tiles) = (self.layout(), self.plan.tiles());
+        let ranges = layout.block(index);
+        let tiles = ranges.tiles.start.max(plan_tiles.start)..ranges.tiles.end.min(plan_tiles.end);
+        let part = |block: &Range<usize>| {
+            let tile_bytes = block.len() / ranges.tiles.len();
+            let (before, wanted) = (tiles.start - ranges.tiles.start, tiles.len());
+            &self.source[block.start + before * tile_bytes..][..wanted * tile_bytes]
+        };
+
+        let mut mask = [0; BLOCK_TILES * TILE_MASK_BYTES];
+        mask[..ranges.mask.len()].copy_from_slice(&self.source[ranges.mask.clone()]);
+        let lanes = wide_lanes(&mask);
+        let table = &self.source[layout.table.range()];
+        let entry = BlockEntry::read(table, index);
+        // Both clamps are for bytes that changed since they were validated.
+        let widest = layout.dtype.exponent_bits() - windows.common_width();
+        let high_width = entry.wide_width.saturating_sub(windows.common_width()).min(widest);
+        let segment = segment(&self.source[layout.variable.range()], BlockEntry::start(table, index), entry.end);
+        let len = segment_len(lanes, high_width);
+        let mut zero_padded;
+        let segment = match segment.get(..len) {
+            Some(segment) => segment,
+            None => {
+                zero_padded = vec![0; len];
+                zero_padded[..segment.len()].copy_from_slice(segment);
+                &zero_padded[..]
+            }
+        };
+
+        let block = DecodeBlock {
+            dtype: layout.dtype,
+            common_base: windows.common_base(),
+            common_width: windows.common_width(),
+            wide_base: entry.wide_base & layout.dtype.exponent_mask(),
+            high_width,
+            mask,
+            lanes,
+            tiles: tiles.start - ranges.tiles.start..tiles.end - ranges.tiles.start,
+            byte_plane: part(&ranges.byte_plane),
+            extra_plane: part(&ranges.extra_plane),
+            low_plane: part(&ranges.low_plane),
+            segment,
+        };
+        let tile_bytes = layout.dtype.tile_bytes();
+        let start = (tiles.start - plan_tiles.start) * tile_bytes;
+        let decoded_len = tiles.len() * tile_bytes;
+        let tail = if tiles.end == plan_tiles.end { &self.source[self.plan.tail()] } else { &[] };
+        // SAFETY: blocks are handed out once, and their tiles are disjoint; the tail goes with the last of them.
+        let target = unsafe { self.target.range(start..start + decoded_len + tail.len()) };
+        target[decoded_len..].copy_from_slice(tail);
+        kernels.decode(&block, &mut target[..decoded_len], scratch);
+
+        if let Some(pieces) = self.pieces
+            && tiles == ranges.tiles
+        {
+            if tiles.len() == BLOCK_TILES || tail.len() == layout.tail.len {
+                pieces.content(index, target);
+            }
+            let part = |range| &self.source[range];
+            let parts = [
+                part(ranges.entry),
+                part(ranges.mask),
+                part(ranges.byte_plane),
+                part(ranges.extra_plane),
+                part(ranges.low_plane),
+                segment,
+            ];
+            pieces.payload(index, &parts);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Encoding: a batch's jobs, cut into blocks.
+
+use std::ops::Range;
+
+use enec_core::{EncodeJob, PieceSink, Result};
+use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT};
+use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Section};
+
+use crate::chain::Chain;
+use crate::kernels::{EncodeBlock, EncodedParts, Kernels, Scratch};
+use crate::schedule::Schedule;
+use crate::target::{SharedTarget, source_bytes, target_bytes};
+use crate::workers::Workers;
+
+/// Bytes of one part of a stream that is stored.
+const STORED_PART_BYTES: usize = 1 << 20;
+
+/// Runs the jobs.
+///
+/// # Errors
+///
+/// If device memory is not this backend's.
+///
+/// # Safety
+///
+/// The caller holds the lock of the device memory that the jobs use, whose targets overlap nothing else in the batch.
+pub(crate) unsafe fn run<K: Kernels>(kernels: K, workers: &Workers, jobs: &mut [EncodeJob<'_>]) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
+    let tasks = tasks?;
+    let coded = Schedule::new(tasks.iter().map(Task::blocks));
+    workers.run(&coded, Scratch::new, |scratch, part| tasks[part.job].encode_block(kernels, part.part, scratch));
+    let stored = Schedule::new(tasks.iter().map(Task::stored_parts));
+    workers.run(&stored, || (), |(), part| tasks[part.job].store(part.part));
+    let outcomes: Vec<_> = tasks.iter().map(Task::outcome).collect();
+    jobs.iter_mut().zip(outcomes).for_each(|(job, outcome)| job.finish(Ok(outcome)));
+    Ok(())
+}
+
+/// One job.
+struct Task<'a> {
+    plan: &'a EncodePlan,
+    source: &'a [u8],
+    target: SharedTarget<'a>,
+    pieces: Option<&'a dyn PieceSink>,
+    chain: Chain,
+}
+
+impl<'a> Task<'a> {
+    /// # Safety
+    ///
+    /// As [`run`].
+    unsafe fn new(job: &'a mut EncodeJob<'_>) -> Result<Self> {
+        let (plan, source, target, pieces) = job.split();
+        // SAFETY: the caller's promise.
+        let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
+        let chain = Chain::new(plan.variable_limit());
+        let target = SharedTarget::new(&mut target[..plan.target_len()]);
+        Ok(Self { plan, source, target, pieces, chain })
+    }
+
+    fn layout(&self) -> &'a Layout {
+        self.plan.layout()
+    }
+
+    fn blocks(&self) -> usize {
+        self.layout().blocks()
+    }
+
+    /// After the blocks: what became of the job.
+    fn outcome(&self) -> EncodeOutcome {
+        match (self.plan.coding(), self.chain.finish()) {
+            (Coding::TwoWindows(_), Some(variable_len)) => EncodeOutcome::Coded { variable_len },
+            _ => EncodeOutcome::Stored,
+        }
+    }
+
+    /// After the blocks: parts of a stream that is stored, none of one that is coded.
+    fn stored_parts(&self) -> usize {
+        match self.outcome() {
+            EncodeOutcome::Coded { .. } => 0,
+            EncodeOutcome::Stored => self.source.len().div_ceil(STORED_PART_BYTES),
+        }
+    }
+
+    /// Copies one part verbatim, the last one with its padding.
+    fn store(&self, part: usize) {
+        let start = part * STORED_PART_BYTES;
+        let end = self.source.len().min(start + STORED_PART_BYTES);
+        // Only the last part can end elsewhere than at a multiple of 64.
+        let padded = start..end.next_multiple_of(ALIGNMENT);
+        // SAFETY: parts are handed out once, and their ranges are disjoint.
+        let target = unsafe { self.target.range(HEADER_BYTES + padded.start..HEADER_BYTES + padded.end) };
+        let (bytes, padding) = target.split_at_mut(end - start);
+        bytes.copy_from_slice(&self.source[start..end]);
+        padding.fill(0);
+    }
+
+    fn encode_block<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
+        let (layout, Coding::TwoWindows(windows)) = (self.layout(), self.plan.coding()) else { return };
+        if self.chain.is_stopped() {
+            return;
+        }
+        let _guard = self.chain.stop_on_panic();
+        let ranges = layout.block(index);
+        let is_last = index + 1 == self.blocks();
+        let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
+        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint; so are the places that the chain gives.
+        let part = |range: &Range<usize>| unsafe { self.target.range(range.clone()) };
+
+        let mask = part(&ranges.mask);
+        let wide = kernels.analyse(layout.dtype, windows, elements, mask);
+        let Some(start) = self.chain.take(index, wide.segment_len(windows)) else { return };
+        let end = start + wide.segment_len(windows);
+        let segment = part(&(layout.variable.offset + start..layout.variable.offset + end));
+        let units = self.plan.first_segment() + (end / SEGMENT_UNIT) as u64;
+        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: units }.to_bytes();
+        part(&ranges.entry).copy_from_slice(&entry);
+        let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask };
+        let mut parts = EncodedParts {
+            byte_plane: part(&ranges.byte_plane),
+            extra_plane: part(&ranges.extra_plane),
+            low_plane: part(&ranges.low_plane),
+            segment,
+        };
+        kernels.encode(&block, &mut parts, scratch);
+        if is_last {
+            self.finish(end);
+        }
+
+        if let Some(pieces) = self.pieces {
+            let EncodedParts { byte_plane, extra_plane, low_plane, segment } = parts;
+            pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
+            let start = layout.decoded_range(ranges.tiles).start;
+            pieces
+                .content(index, &self.source[start..if is_last { self.source.len() } else { start + elements.len() }]);
+        }
+    }
+
+    /// Writes what belongs to no block: the tail and all sections' padding.
+    fn finish(&self, variable_len: usize) {
+        let layout = self.layout();
+        let variable = Section { len: variable_len, ..layout.variable };
+        let tail = Section { offset: variable.padding().end, ..layout.tail };
+        let fixed = [layout.table, layout.mask, layout.byte_plane, layout.extra_plane, layout.low_plane];
+        for section in fixed.into_iter().chain([variable, tail]) {
+            // SAFETY: no block owns padding, and only one thread comes here.
+            unsafe { self.target.range(section.padding()) }.fill(0);
+        }
+        // SAFETY: as above; the tail lies behind the last segment.
+        let target = unsafe { self.target.range(tail.range()) };
+        target.copy_from_slice(&self.source[self.source.len() - tail.len..]);
+    }
+}

@@ -1,0 +1,263 @@
+//! The AVX2 kernels.
+
+use std::arch::x86_64::*;
+
+use super::isa::{Isa, Kernel};
+use super::scratch::WideRows;
+
+/// Proof that the processor has AVX2.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// The proof, if the processor has it.
+    pub(crate) fn new() -> Option<Self> {
+        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt"))
+            .then_some(Self(()))
+    }
+}
+
+/// One call of an intrinsic that touches no memory.
+macro_rules! intrinsic {
+    ($call:expr) => {
+        // SAFETY: an `Avx2` exists only if the processor has AVX2, and the intrinsic has no other precondition.
+        unsafe { $call }
+    };
+}
+
+impl Isa for Avx2 {
+    type Vector = __m256i;
+
+    #[inline(always)]
+    fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx2,bmi1,popcnt")]
+        fn compiled<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+            kernel.run(isa)
+        }
+        // SAFETY: an `Avx2` exists only if the processor has these features.
+        unsafe { compiled(self, kernel) }
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8; 32]) -> __m256i {
+        // SAFETY: the processor has AVX2; reads the 32 bytes of the array, which need no alignment.
+        unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn store(self, vector: __m256i, bytes: &mut [u8; 32]) {
+        // SAFETY: the processor has AVX2; writes the 32 bytes of the array, which need no alignment.
+        unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), vector) }
+    }
+
+    #[inline(always)]
+    fn load_double(self, bytes: &[u8; 64]) -> (__m256i, __m256i) {
+        let [first, second, third, fourth] = bytes.as_chunks().0 else { unreachable!("64 bytes are four quarters") };
+        // Packing works within 128 bits: with the second and third quarter exchanged its result is in order.
+        let (even, odd) = (load_halves(self, first, third), load_halves(self, second, fourth));
+        let zero = self.splat(0);
+        intrinsic!((
+            _mm256_packus_epi32(
+                _mm256_blend_epi16::<0b1010_1010>(even, zero),
+                _mm256_blend_epi16::<0b1010_1010>(odd, zero),
+            ),
+            _mm256_packus_epi32(_mm256_srli_epi32::<16>(even), _mm256_srli_epi32::<16>(odd)),
+        ))
+    }
+
+    #[inline(always)]
+    fn store_double(self, lower: __m256i, upper: __m256i, bytes: &mut [u8; 64]) {
+        let even = intrinsic!(_mm256_unpacklo_epi16(lower, upper));
+        let odd = intrinsic!(_mm256_unpackhi_epi16(lower, upper));
+        let [first, second] = bytes.as_chunks_mut::<32>().0 else { unreachable!("64 bytes are two vectors") };
+        self.store(intrinsic!(_mm256_permute2x128_si256::<0x20>(even, odd)), first);
+        self.store(intrinsic!(_mm256_permute2x128_si256::<0x31>(even, odd)), second);
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u16) -> __m256i {
+        intrinsic!(_mm256_set1_epi16(word.cast_signed()))
+    }
+
+    #[inline(always)]
+    fn and(self, a: __m256i, b: __m256i) -> __m256i {
+        intrinsic!(_mm256_and_si256(a, b))
+    }
+
+    #[inline(always)]
+    fn or(self, a: __m256i, b: __m256i) -> __m256i {
+        intrinsic!(_mm256_or_si256(a, b))
+    }
+
+    #[inline(always)]
+    fn xor(self, a: __m256i, b: __m256i) -> __m256i {
+        intrinsic!(_mm256_xor_si256(a, b))
+    }
+
+    #[inline(always)]
+    fn select(self, mask: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        intrinsic!(_mm256_blendv_epi8(b, a, mask))
+    }
+
+    #[inline(always)]
+    fn subtract_bytes(self, a: __m256i, b: __m256i) -> __m256i {
+        intrinsic!(_mm256_sub_epi8(a, b))
+    }
+
+    #[inline(always)]
+    fn shift_up(self, vector: __m256i, count: usize) -> __m256i {
+        intrinsic!(_mm256_sll_epi16(vector, _mm_cvtsi64_si128(count.cast_signed() as i64)))
+    }
+
+    #[inline(always)]
+    fn shift_down(self, vector: __m256i, count: usize) -> __m256i {
+        intrinsic!(_mm256_srl_epi16(vector, _mm_cvtsi64_si128(count.cast_signed() as i64)))
+    }
+
+    #[inline(always)]
+    fn smaller(self, a: __m256i, b: __m256i) -> __m256i {
+        intrinsic!(_mm256_min_epu16(a, b))
+    }
+
+    #[inline(always)]
+    fn larger(self, a: __m256i, b: __m256i) -> __m256i {
+        intrinsic!(_mm256_max_epu16(a, b))
+    }
+
+    #[inline(always)]
+    fn greater(self, a: __m256i, b: __m256i) -> __m256i {
+        intrinsic!(_mm256_cmpgt_epi16(a, b))
+    }
+
+    #[inline(always)]
+    fn lane_bits(self, a: __m256i, b: __m256i) -> u32 {
+        // Packing works within 128 bits: put its four results in order.
+        let bytes = intrinsic!(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(a, b)));
+        intrinsic!(_mm256_movemask_epi8(bytes)).cast_unsigned()
+    }
+
+    #[inline(always)]
+    fn lane_mask(self, bits: u16) -> __m256i {
+        let lane = intrinsic!(_mm256_setr_epi16(
+            1,
+            2,
+            4,
+            8,
+            16,
+            32,
+            64,
+            128,
+            256,
+            512,
+            1024,
+            2048,
+            4096,
+            8192,
+            16384,
+            i16::MIN
+        ));
+        intrinsic!(_mm256_cmpeq_epi16(_mm256_and_si256(self.splat(bits), lane), lane))
+    }
+
+    #[inline(always)]
+    fn expand(self, pairs: &mut [__m256i; 8], bits: u16, wide: &WideRows, rank: usize) {
+        let (controls, ranks) = shuffle(self, &EXPAND, bits, rank);
+        for (pair, row) in pairs.iter_mut().zip(&wide.0) {
+            let words = load_halves(self, window(row, ranks[0]), window(row, ranks[1]));
+            *pair = self.or(*pair, intrinsic!(_mm256_shuffle_epi8(words, controls)));
+        }
+    }
+
+    #[inline(always)]
+    fn compact(self, pairs: &[__m256i; 8], bits: u16, wide: &mut WideRows, rank: usize) {
+        let (controls, ranks) = shuffle(self, &COMPACT, bits, rank);
+        for (&pair, row) in pairs.iter().zip(&mut wide.0) {
+            let words = intrinsic!(_mm256_shuffle_epi8(pair, controls));
+            let halves = intrinsic!([_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words)]);
+            // In this order: what the first half writes behind its lanes is overwritten by the second.
+            store_half(self, halves[0], window_mut(row, ranks[0]));
+            store_half(self, halves[1], window_mut(row, ranks[1]));
+        }
+    }
+}
+
+/// Two times 16 bytes in one vector.
+#[inline(always)]
+fn load_halves(_: Avx2, first: &[u8; 16], second: &[u8; 16]) -> __m256i {
+    let (first, second) = (first.as_ptr().cast(), second.as_ptr().cast());
+    // SAFETY: the processor has AVX2; reads the 16 bytes of each array, which need no alignment.
+    unsafe { _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(_mm_loadu_si128(first)), _mm_loadu_si128(second)) }
+}
+
+#[inline(always)]
+fn store_half(_: Avx2, half: __m128i, bytes: &mut [u8; 16]) {
+    // SAFETY: the processor has AVX2; writes the 16 bytes of the array, which need no alignment.
+    unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), half) }
+}
+
+/// 8 columns of a row of wide lanes, from `rank` on.
+#[inline(always)]
+fn window<const N: usize>(row: &[u8; N], rank: usize) -> &[u8; 16] {
+    match row[2 * rank..].first_chunk() {
+        Some(window) => window,
+        None => unreachable!("no more than a block's lanes"),
+    }
+}
+
+/// As [`window`].
+#[inline(always)]
+fn window_mut<const N: usize>(row: &mut [u8; N], rank: usize) -> &mut [u8; 16] {
+    match row[2 * rank..].first_chunk_mut() {
+        Some(window) => window,
+        None => unreachable!("no more than a block's lanes"),
+    }
+}
+
+/// The byte shuffle of two times 8 lanes, and the ranks at which their wide lanes start.
+#[inline(always)]
+fn shuffle(isa: Avx2, table: &[[u8; 16]; 256], bits: u16, rank: usize) -> (__m256i, [usize; 2]) {
+    let [first, second] = bits.to_le_bytes();
+    let controls = load_halves(isa, &table[usize::from(first)], &table[usize::from(second)]);
+    (controls, [rank, rank + first.count_ones() as usize])
+}
+
+/// A shuffle index that yields zero.
+const ZERO: u8 = 0x80;
+
+/// For each mask of 8 lanes, the byte shuffle that moves words from the front, in order, into the set lanes, zero elsewhere.
+static EXPAND: [[u8; 16]; 256] = {
+    let mut table = [[ZERO; 16]; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut rank) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                table[mask][2 * lane] = 2 * rank;
+                table[mask][2 * lane + 1] = 2 * rank + 1;
+                rank += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+};
+
+/// For each mask of 8 lanes, the byte shuffle that moves the set lanes' words to the front, in order, zero behind them.
+static COMPACT: [[u8; 16]; 256] = {
+    let mut table = [[ZERO; 16]; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut rank) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                table[mask][2 * rank] = 2 * lane;
+                table[mask][2 * rank + 1] = 2 * lane + 1;
+                rank += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+};

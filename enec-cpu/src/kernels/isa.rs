@@ -1,0 +1,92 @@
+//! What the vectorised kernels need of an instruction set.
+
+use super::scratch::WideRows;
+
+/// An instruction set with vectors of 16 lanes of 16 bits. A value of the type proves that the processor has it.
+///
+/// All methods are inlined into the function that [`vectorise`](Self::vectorise) compiles for the instruction set.
+pub(super) trait Isa: Copy + Send + Sync {
+    /// 16 lanes of 16 bits. A lane often holds a pair of bytes: one of a row in 0..8, one of the row 8 below it.
+    type Vector: Copy;
+
+    /// Runs a kernel in a function compiled for this instruction set.
+    fn vectorise<K: Kernel>(self, kernel: K) -> K::Output;
+
+    /// Reads 16 little-endian words.
+    fn load(self, bytes: &[u8; 32]) -> Self::Vector;
+
+    /// Writes 16 little-endian words.
+    fn store(self, vector: Self::Vector, bytes: &mut [u8; 32]);
+
+    /// Reads 16 little-endian double words: their lower and their upper halves.
+    fn load_double(self, bytes: &[u8; 64]) -> (Self::Vector, Self::Vector);
+
+    /// Writes 16 little-endian double words, given their lower and their upper halves.
+    fn store_double(self, lower: Self::Vector, upper: Self::Vector, bytes: &mut [u8; 64]);
+
+    /// The same word in every lane.
+    fn splat(self, word: u16) -> Self::Vector;
+
+    /// Bitwise and.
+    fn and(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// Bitwise or.
+    fn or(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// Bitwise exclusive or.
+    fn xor(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// `a` where the mask's lane is all ones, `b` where it is zero.
+    fn select(self, mask: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// Bytes of `a` minus bytes of `b`, modulo 256.
+    fn subtract_bytes(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// Words shifted up; `count` below 16.
+    fn shift_up(self, vector: Self::Vector, count: usize) -> Self::Vector;
+
+    /// Words shifted down, zeros coming in; `count` below 16.
+    fn shift_down(self, vector: Self::Vector, count: usize) -> Self::Vector;
+
+    /// Smaller words, unsigned.
+    fn smaller(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// Larger words, unsigned.
+    fn larger(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// All ones in the lanes where `a > b`; words below 2^15.
+    fn greater(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+
+    /// One bit per lane of two masks, those of `a` first.
+    fn lane_bits(self, a: Self::Vector, b: Self::Vector) -> u32;
+
+    /// The mask with these lanes set.
+    fn lane_mask(self, bits: u16) -> Self::Vector;
+
+    /// Ors the columns of `wide` from `rank` on into the lanes that are set in `bits`, in order.
+    ///
+    /// # Panics
+    ///
+    /// If `rank` is above [`BLOCK_LANES`](super::scratch::BLOCK_LANES).
+    fn expand(self, pairs: &mut [Self::Vector; 8], bits: u16, wide: &WideRows, rank: usize);
+
+    /// Writes the lanes that are set in `bits`, in order, to the columns of `wide` from `rank` on; the columns behind them are
+    /// overwritten with anything.
+    ///
+    /// # Panics
+    ///
+    /// As [`expand`](Self::expand).
+    fn compact(self, pairs: &[Self::Vector; 8], bits: u16, wide: &mut WideRows, rank: usize);
+}
+
+/// Code that is compiled once for each instruction set.
+pub(super) trait Kernel {
+    /// What it returns.
+    type Output;
+
+    /// Runs it.
+    ///
+    /// Implementations and all they call with vectors are `#[inline(always)]`: what is not inlined is not compiled for the instruction
+    /// set. So no closure may touch a vector, least of all one that is passed to the standard library.
+    fn run<I: Isa>(self, isa: I) -> Self::Output;
+}

@@ -1,0 +1,179 @@
+//! The portable kernels: plain loops over 16 lanes, which the compiler turns into vector code for the target's baseline.
+
+use super::isa::{Isa, Kernel};
+use super::scratch::WideRows;
+
+/// Runs anywhere.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Portable;
+
+/// 16 lanes of 16 bits.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
+pub(crate) struct Words([u16; 16]);
+
+impl Words {
+    #[inline(always)]
+    fn map(self, f: impl Fn(u16) -> u16) -> Self {
+        let mut words = self.0;
+        for word in &mut words {
+            *word = f(*word);
+        }
+        Self(words)
+    }
+
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(u16, u16) -> u16) -> Self {
+        let mut words = self.0;
+        for (word, other) in words.iter_mut().zip(other.0) {
+            *word = f(*word, other);
+        }
+        Self(words)
+    }
+}
+
+impl Isa for Portable {
+    type Vector = Words;
+
+    #[inline(always)]
+    fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {
+        kernel.run(self)
+    }
+
+    #[inline(always)]
+    fn load(self, bytes: &[u8; 32]) -> Words {
+        let mut words = [0; 16];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<2>().0) {
+            *word = u16::from_le_bytes(*bytes);
+        }
+        Words(words)
+    }
+
+    #[inline(always)]
+    fn store(self, vector: Words, bytes: &mut [u8; 32]) {
+        for (bytes, word) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(vector.0) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+
+    #[inline(always)]
+    fn load_double(self, bytes: &[u8; 64]) -> (Words, Words) {
+        let (mut lower, mut upper) = ([0; 16], [0; 16]);
+        for (lane, &[a, b, c, d]) in bytes.as_chunks::<4>().0.iter().enumerate() {
+            lower[lane] = u16::from_le_bytes([a, b]);
+            upper[lane] = u16::from_le_bytes([c, d]);
+        }
+        (Words(lower), Words(upper))
+    }
+
+    #[inline(always)]
+    fn store_double(self, lower: Words, upper: Words, bytes: &mut [u8; 64]) {
+        for (lane, bytes) in bytes.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            let ([a, b], [c, d]) = (lower.0[lane].to_le_bytes(), upper.0[lane].to_le_bytes());
+            *bytes = [a, b, c, d];
+        }
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u16) -> Words {
+        Words([word; 16])
+    }
+
+    #[inline(always)]
+    fn and(self, a: Words, b: Words) -> Words {
+        a.zip(b, |a, b| a & b)
+    }
+
+    #[inline(always)]
+    fn or(self, a: Words, b: Words) -> Words {
+        a.zip(b, |a, b| a | b)
+    }
+
+    #[inline(always)]
+    fn xor(self, a: Words, b: Words) -> Words {
+        a.zip(b, |a, b| a ^ b)
+    }
+
+    #[inline(always)]
+    fn select(self, mask: Words, a: Words, b: Words) -> Words {
+        self.xor(b, self.and(mask, self.xor(a, b)))
+    }
+
+    #[inline(always)]
+    fn subtract_bytes(self, a: Words, b: Words) -> Words {
+        a.zip(b, |a, b| {
+            let high = (a & 0xFF00).wrapping_sub(b & 0xFF00);
+            high | (a.wrapping_sub(b) & 0x00FF)
+        })
+    }
+
+    #[inline(always)]
+    fn shift_up(self, vector: Words, count: usize) -> Words {
+        vector.map(|word| word << count)
+    }
+
+    #[inline(always)]
+    fn shift_down(self, vector: Words, count: usize) -> Words {
+        vector.map(|word| word >> count)
+    }
+
+    #[inline(always)]
+    fn smaller(self, a: Words, b: Words) -> Words {
+        a.zip(b, u16::min)
+    }
+
+    #[inline(always)]
+    fn larger(self, a: Words, b: Words) -> Words {
+        a.zip(b, u16::max)
+    }
+
+    #[inline(always)]
+    fn greater(self, a: Words, b: Words) -> Words {
+        a.zip(b, |a, b| if a > b { 0xFFFF } else { 0 })
+    }
+
+    #[inline(always)]
+    fn lane_bits(self, a: Words, b: Words) -> u32 {
+        let lanes = a.0.into_iter().chain(b.0).enumerate();
+        lanes.fold(0, |bits, (lane, word)| bits | u32::from(word & 1) << lane)
+    }
+
+    #[inline(always)]
+    fn lane_mask(self, bits: u16) -> Words {
+        let mut words = [0; 16];
+        for (lane, word) in words.iter_mut().enumerate() {
+            *word = 0_u16.wrapping_sub(bits >> lane & 1);
+        }
+        Words(words)
+    }
+
+    #[inline(always)]
+    fn expand(self, pairs: &mut [Words; 8], bits: u16, wide: &WideRows, rank: usize) {
+        for (lane, rank) in set_lanes(bits).zip(rank..) {
+            for (pair, row) in pairs.iter_mut().zip(&wide.0) {
+                pair.0[lane] |= u16::from_le_bytes(row.as_chunks().0[rank]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn compact(self, pairs: &[Words; 8], bits: u16, wide: &mut WideRows, rank: usize) {
+        for (lane, rank) in set_lanes(bits).zip(rank..) {
+            for (pair, row) in pairs.iter().zip(&mut wide.0) {
+                row.as_chunks_mut().0[rank] = pair.0[lane].to_le_bytes();
+            }
+        }
+    }
+}
+
+/// The lanes that are set, in order.
+#[inline(always)]
+fn set_lanes(mut bits: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = bits.trailing_zeros() as usize;
+        (bits != 0).then(|| {
+            bits &= bits - 1;
+            lane
+        })
+    })
+}

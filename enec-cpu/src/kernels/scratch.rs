@@ -1,0 +1,55 @@
+//! Memory that one thread reuses from block to block.
+
+use enec_format::geometry::{BLOCK_TILES, LANES};
+
+/// Lanes of a block.
+pub(super) const BLOCK_LANES: usize = BLOCK_TILES * LANES;
+
+/// Columns of [`WideRows`]: a vector's worth more than a block has lanes, so that the last one can be read and written whole.
+const COLUMNS: usize = BLOCK_LANES + 16;
+
+/// The wide lanes of one block side by side, in the order of their ranks: 8 rows of words, each a pair of bytes.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct WideRows(pub(super) [[u8; 2 * COLUMNS]; 8]);
+
+impl WideRows {
+    /// 16 columns of one row.
+    #[inline(always)]
+    pub(super) fn vector(&self, row: usize, index: usize) -> &[u8; 32] {
+        &self.0[row].as_chunks().0[index]
+    }
+
+    /// 16 columns of one row.
+    #[inline(always)]
+    pub(super) fn vector_mut(&mut self, row: usize, index: usize) -> &mut [u8; 32] {
+        &mut self.0[row].as_chunks_mut().0[index]
+    }
+
+    /// Sets the first columns to zero.
+    pub(super) fn clear(&mut self, columns: usize) {
+        for row in &mut self.0 {
+            row[..2 * columns].fill(0);
+        }
+    }
+
+    /// Sets the 16 columns from `rank` on to zero.
+    pub(super) fn clear_from(&mut self, rank: usize) {
+        for row in &mut self.0 {
+            row[2 * rank..2 * rank + 32].fill(0);
+        }
+    }
+}
+
+/// Memory of one thread.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(super) wide: Box<WideRows>,
+}
+
+impl Scratch {
+    /// New memory, zeroed.
+    pub(crate) fn new() -> Self {
+        Self { wide: Box::new(WideRows([[0; _]; 8])) }
+    }
+}
