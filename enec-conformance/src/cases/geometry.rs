@@ -1,0 +1,48 @@
+//! Geometry: the bytes do not depend on the number of threads.
+
+use std::num::NonZeroUsize;
+
+use enec_core::search::search;
+use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
+use enec_format::{Coding, Dtype, reference};
+
+use crate::inputs::{Input, distributions};
+use crate::jobs::{Decoding, Encoding, check_decodings, check_encodings};
+use crate::{Case, Result, Subject};
+
+/// Few, and more than the blocks of some tensors, and a number that divides none.
+const THREADS: [usize; 3] = [1, 2, 7];
+
+pub(super) fn cases() -> Vec<Case> {
+    let cases = THREADS.map(|threads| {
+        Case::new(format!("geometry/threads/{threads}"), move |subject| {
+            same_bytes(&subject.reopen(|options| options.threads = NonZeroUsize::new(threads))?)
+        })
+    });
+    cases.into()
+}
+
+fn same_bytes(subject: &Subject) -> Result {
+    for dtype in Dtype::FLOATS {
+        let top = u64::from(dtype.exponent_mask() / 2);
+        let wide = Input::Lanes { seed: 80, wide: 129, base: top, width: 2, wide_base: top + 9, wide_width: 4 };
+        let mut tensors: Vec<Vec<u8>> = [1, TILE_ELEMENTS, BLOCK_ELEMENTS, 10 * BLOCK_ELEMENTS + TILE_ELEMENTS + 1]
+            .map(|count| wide.bytes(dtype, count))
+            .into();
+        tensors.extend(distributions(dtype).iter().map(|(_, input)| input.bytes(dtype, 2 * BLOCK_ELEMENTS)));
+        let encodings = tensors.iter().map(|elements| {
+            let coding = Coding::TwoWindows(search(dtype, elements));
+            Encoding::of(format!("{} bytes of {}", elements.len(), dtype.name()), dtype, coding, elements)
+        });
+        let encodings: Vec<Encoding<'_>> = encodings.collect::<Result<_>>()?;
+        check_encodings(subject, &encodings)?;
+        let streams = encodings.iter().map(|encoding| reference::encode_plan(&encoding.plan, encoding.elements));
+        let streams: Vec<Vec<u8>> = streams.collect::<Result<_, _>>()?;
+        let decodings = encodings
+            .iter()
+            .zip(&streams)
+            .map(|(encoding, stream)| Ok(Decoding::of(&encoding.name, stream)?.expecting(encoding.elements)));
+        check_decodings(subject, &decodings.collect::<Result<Vec<_>>>()?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Cases as trials: for every device and variant of a driver.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+
+use enec_core::{Driver, OpenOptions};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::{Result, Subject, cases};
+
+/// Environment variable: a comma-separated list of the backends that must have a device.
+pub const REQUIRE: &str = "ENEC_REQUIRE";
+
+/// One check of a device.
+pub struct Case {
+    name: String,
+    check: Box<dyn Fn(&Subject) -> Result + Send + Sync>,
+}
+
+impl Case {
+    /// A case, named with slashes from the general to the particular.
+    pub fn new(name: impl Into<String>, check: impl Fn(&Subject) -> Result + Send + Sync + 'static) -> Self {
+        Self { name: name.into(), check: Box::new(check) }
+    }
+
+    /// Its name, without device and variant.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs it; a panic is a failure like any other.
+    ///
+    /// # Errors
+    ///
+    /// What the device did wrong.
+    pub fn run(&self, subject: &Subject) -> Result {
+        catch_unwind(AssertUnwindSafe(|| (self.check)(subject))).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+            Err(format!("panicked: {text}").into())
+        })
+    }
+}
+
+/// A case that a driver is known to fail. One that passes all the same is a failure, so that the declaration goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Gap {
+    /// The case's name without device and variant, or the start of it up to a slash.
+    pub case: &'static str,
+    /// Why, and what has to happen for it to pass.
+    pub reason: &'static str,
+}
+
+impl Gap {
+    fn covers(&self, name: &str) -> bool {
+        name.strip_prefix(self.case).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
+/// Runs the whole suite on every device and variant of a driver; the arguments of the process select trials as in any Rust test.
+#[must_use]
+pub fn main(driver: &Driver) -> ExitCode {
+    main_with(driver, &[])
+}
+
+/// As [`main`], for a driver with known gaps.
+#[must_use]
+pub fn main_with(driver: &Driver, gaps: &[Gap]) -> ExitCode {
+    let required = std::env::var(REQUIRE).is_ok_and(|list| list.split(',').any(|name| name.trim() == driver.name));
+    libtest_mimic::run(&Arguments::from_args(), trials(driver, gaps, required)).exit_code()
+}
+
+fn trials(driver: &Driver, gaps: &[Gap], required: bool) -> Vec<Trial> {
+    let devices = match (driver.probe)() {
+        Ok(devices) if devices.is_empty() => return vec![absent(driver, "the probe found no device", required)],
+        Ok(devices) => devices,
+        Err(error) => return vec![absent(driver, &error.to_string(), required)],
+    };
+    let mut trials = Vec::new();
+    for gap in gaps {
+        if !cases::all().iter().any(|case| gap.covers(case.name())) {
+            let name = format!("{}/gap `{}` names no case", driver.name, gap.case);
+            trials.push(Trial::test(name, || Err(Failed::without_message())));
+        }
+    }
+    for device in devices {
+        for variant in device.variants {
+            let options = OpenOptions { device: device.index, threads: None, variant: Some(variant.to_owned()) };
+            let opened = Arc::new(Opened { driver: *driver, options, subject: OnceLock::new() });
+            for case in cases::all() {
+                let name = format!("{}:{}/{variant}/{}", driver.name, device.index, case.name());
+                let gap = gaps.iter().find(|gap| gap.covers(case.name())).copied();
+                trials.push(trial(name, case, gap, Arc::clone(&opened)));
+            }
+        }
+    }
+    trials
+}
+
+/// A device that is opened by the first trial that needs it and shared by all.
+struct Opened {
+    driver: Driver,
+    options: OpenOptions,
+    subject: OnceLock<Result<Subject, String>>,
+}
+
+impl Opened {
+    fn subject(&self) -> Result<&Subject, &String> {
+        let open = || Subject::open(&self.driver, self.options.clone()).map_err(|error| error.to_string());
+        self.subject.get_or_init(open).as_ref()
+    }
+}
+
+fn trial(name: String, case: Case, gap: Option<Gap>, opened: Arc<Opened>) -> Trial {
+    let run = move || match opened.subject() {
+        Ok(subject) => case.run(subject).map_err(|error| error.to_string()),
+        Err(error) => Err(format!("cannot open the device: {error}")),
+    };
+    match gap {
+        None => Trial::test(name, move || run().map_err(Failed::from)),
+        Some(gap) => Trial::test(format!("{name} [known gap: {}]", gap.reason), move || match run() {
+            Err(_) => Ok(()),
+            Ok(()) => Err(Failed::from("passes: delete the declared gap")),
+        }),
+    }
+}
+
+fn absent(driver: &Driver, reason: &str, required: bool) -> Trial {
+    let name = format!("{} [no device: {reason}]", driver.name);
+    let message = format!("no device: {reason}; {REQUIRE} names `{}`: {required}", driver.name);
+    Trial::test(name, move || Err(Failed::from(message))).with_ignored_flag(!required)
+}
+
+#[cfg(test)]
+mod tests;
