@@ -1,0 +1,92 @@
+//! `enec devices`: the backends and what they run on here.
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::number::Size;
+use crate::printer::{Printable, Printer};
+use crate::table::{Align, Table};
+
+/// List the backends, their devices, and why one has none
+///
+/// The first kernels of a device are the best and are used. For the CPU, the environment variable `ENEC_CPU` names others to use instead; the
+/// output does not depend on them.
+#[derive(Debug, Args)]
+pub(crate) struct Devices {
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    backends: Vec<BackendEntry>,
+}
+
+#[derive(Serialize)]
+struct BackendEntry {
+    name: &'static str,
+    devices: Vec<Device>,
+    /// Why there is no device.
+    absent: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Device {
+    /// What `--backend` takes.
+    backend: String,
+    name: String,
+    fingerprint: String,
+    memory_bytes: Option<u64>,
+    kernels: &'static str,
+    all_kernels: Vec<&'static str>,
+}
+
+impl Devices {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let listing = Listing { backends: enec::BACKENDS.iter().map(|name| entry(name)).collect() };
+        Printer::new(false, self.json).data(&listing, table(&listing))
+    }
+}
+
+fn entry(name: &'static str) -> BackendEntry {
+    let devices = enec::driver(name).and_then(|driver| (driver.probe)());
+    let (devices, absent) = match devices {
+        Ok(devices) if devices.is_empty() => (devices, Some("no device".to_owned())),
+        Ok(devices) => (devices, None),
+        Err(enec::Error::Unavailable { reason, .. }) => (Vec::new(), Some(reason)),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    let devices = devices.into_iter().map(|info| Device {
+        backend: format!("{}:{}", info.backend, info.index),
+        name: info.name,
+        fingerprint: info.fingerprint,
+        memory_bytes: info.memory,
+        kernels: info.variant,
+        all_kernels: info.variants,
+    });
+    BackendEntry { name, devices: devices.collect(), absent }
+}
+
+fn table(listing: &Listing) -> Table<5> {
+    let titles = [("backend", Align::Left), ("kernels", Align::Left), ("memory", Align::Right)];
+    let [backend, kernels, memory] = titles;
+    let mut table = Table::new([backend, kernels, memory, ("device", Align::Left), ("fingerprint", Align::Left)]);
+    for BackendEntry { name, devices, absent } in &listing.backends {
+        for device in devices {
+            table.row([
+                device.backend.clone(),
+                device.all_kernels.join(", "),
+                device.memory_bytes.map_or_else(String::new, |bytes| Size(bytes).to_string()),
+                Printable(&device.name).to_string(),
+                Printable(&device.fingerprint).to_string(),
+            ]);
+        }
+        if let Some(reason) = absent {
+            let reason = format!("none: {}", Printable(reason));
+            table.row([(*name).to_owned(), String::new(), String::new(), reason, String::new()]);
+        }
+    }
+    table
+}
