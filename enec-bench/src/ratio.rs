@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::Result;
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Data};
 use crate::data::{files, short_name};
 use crate::exponents::Exponents;
 use crate::paper;
@@ -45,11 +45,14 @@ struct Row {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let options = OpenOptions { threads: arguments.threads, ..OpenOptions::default() };
-    let codec = Codec::new(enec::open(&arguments.backend, &options)?);
+    let codec = Codec::new(enec::open(&arguments.backend, &OpenOptions::default())?);
     let mut rows = Vec::new();
     let mut pooled: BTreeMap<String, Sizes> = BTreeMap::new();
-    for path in files(&arguments.data)? {
+    let paths = arguments.data.iter().map(|data| match data {
+        Data::Path(path) => Ok(path.clone()),
+        Data::Synthetic(_) => Err("`--ratio` wants files: generated weights say nothing of real ones"),
+    });
+    for path in files(&paths.collect::<Result<Vec<_>, _>>()?)? {
         let row = measure(&codec, &path)?;
         let group = format!("pooled {}", row.dtype);
         pooled.entry(group).or_default().add(&row.sizes);
@@ -59,7 +62,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     rows.extend(pooled);
     print(&rows);
     if let Some(path) = &arguments.out {
-        fs::write(path, serde_json::to_string_pretty(&rows)?).map_err(|error| format!("{}: {error}", path.display()))?;
+        fs::write(path, serde_json::to_string_pretty(&rows)?)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())
 }
@@ -95,7 +99,7 @@ fn measure_tensor(codec: &Codec, dtype: Dtype, elements: &[u8]) -> enec::Result<
     let bytes = elements.len() as u64;
     let exponents = Exponents::of(dtype, elements);
     let entropy = exponents.elements() as f64 * (exponents.other_bits() as f64 + exponents.entropy()) / 8.0;
-    let paper = paper::best_bits(&exponents) as f64 / 8.0;
+    let paper = paper::bits(&exponents).map_or(bytes as f64, |bits| bits as f64 / 8.0);
     let enec = (codec.encode(dtype, elements)?.len() as u64).min(bytes);
     Ok(Sizes { bytes, enec, paper: paper.min(bytes as f64), entropy })
 }
@@ -133,9 +137,13 @@ mod tests {
 
     #[test]
     fn the_papers_rule_by_hand() {
-        let exponents = Exponents::of(Dtype::Bf16, &elements());
-        // Range 8 takes n = 4 bits. m = 0 with base 127: 64 wide lanes of 16 x 4 bits, 128 mask bits, 8 bits of the rest.
-        assert_eq!(paper::best_bits(&exponents), 2048 * 8 + 64 * 16 * 4 + 128);
+        let mut elements = elements();
+        // With a third exponent, 128, in one lane there is a base inside the range.
+        elements[2..4].copy_from_slice(&(128_u16 << 7).to_le_bytes());
+        let exponents = Exponents::of(Dtype::Bf16, &elements);
+        // Of 119, 127 and 128 nearly all are 127, the base: 8 below takes 4 bits, 1 above takes none, the sign one more, so n = 5. m = 0:
+        // 64 lanes with a 119 and the one with the 128 are wide.
+        assert_eq!(paper::bits(&exponents), Some(2048 * 8 + 65 * 16 * 5 + 128));
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! What is measured in one go: some tensors of one dtype, one after the other in aligned, warm buffers.
+
+use std::path::Path;
+
+use enec::checkpoint::CheckpointFile;
+use enec::format::EncodePlan;
+use enec::{Codec, Dtype};
+
+use crate::Result;
+use crate::arguments::Data;
+use crate::buffer::Buffer;
+use crate::data::{files, short_name};
+use crate::synthetic;
+
+/// Decoded bytes per thread of a measurement in cache: with what they are encoded to they stay within the 2 MiB of a second-level
+/// cache, and a block at a time within any.
+const IN_CACHE_BYTES: usize = 512 << 10;
+
+/// Where the data of a measurement lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    InCache,
+    OutOfCache,
+    File,
+}
+
+impl Place {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Place::InCache => "in cache",
+            Place::OutOfCache => "out of cache",
+            Place::File => "file",
+        }
+    }
+}
+
+/// Tensors of one dtype.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) dtype: Dtype,
+    /// Bytes of each tensor in `source`.
+    pub(crate) lengths: Vec<usize>,
+    pub(crate) source: Buffer,
+}
+
+impl Case {
+    /// All cases of the given data. In cache is measured once per dtype, on the first bytes of the first data.
+    pub(crate) fn all(data: &[Data], dtypes: &[Dtype], threads: usize) -> Result<Vec<Self>> {
+        let mut cases = Vec::new();
+        for data in data {
+            match data {
+                Data::Synthetic(bytes) => cases.extend(dtypes.iter().map(|&dtype| Self::synthetic(dtype, *bytes))),
+                Data::Path(path) => {
+                    for file in files(std::slice::from_ref(path))? {
+                        cases.extend(Self::file(&file, dtypes)?);
+                    }
+                }
+            }
+        }
+        if cases.is_empty() {
+            return Err("the data has no tensor of the wanted element types".into());
+        }
+        let small = dtypes.iter().filter_map(|&dtype| {
+            let large = cases.iter().find(|case| case.dtype == dtype)?;
+            Some(large.head(IN_CACHE_BYTES * threads))
+        });
+        let mut small: Vec<Self> = small.collect();
+        small.append(&mut cases);
+        Ok(small)
+    }
+
+    fn synthetic(dtype: Dtype, bytes: usize) -> Self {
+        let bytes = bytes / dtype.element_bytes() * dtype.element_bytes();
+        let mut source = Buffer::new(bytes);
+        synthetic::fill(dtype, source.bytes_mut());
+        Self { name: "synthetic".into(), place: Place::OutOfCache, dtype, lengths: vec![bytes], source }
+    }
+
+    fn file(path: &Path, dtypes: &[Dtype]) -> Result<Vec<Self>> {
+        let file = CheckpointFile::open(path)?;
+        let mut cases = Vec::new();
+        for &dtype in dtypes {
+            let tensors = || file.tensors().filter(|tensor| tensor.dtype() == dtype.name() && tensor.byte_len() > 0);
+            let lengths: Vec<usize> = tensors().map(|tensor| tensor.stored_bytes().len()).collect();
+            let mut source = Buffer::new(lengths.iter().sum());
+            let mut rest = source.bytes_mut();
+            for tensor in tensors() {
+                let (head, tail) = rest.split_at_mut(tensor.stored_bytes().len());
+                head.copy_from_slice(tensor.stored_bytes());
+                rest = tail;
+            }
+            if !lengths.is_empty() {
+                cases.push(Self { name: short_name(path), place: Place::File, dtype, lengths, source });
+            }
+        }
+        Ok(cases)
+    }
+
+    /// The first bytes as one tensor that fits the cache.
+    fn head(&self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.source.bytes().len());
+        let mut source = Buffer::new(bytes);
+        source.bytes_mut().copy_from_slice(&self.source.bytes()[..bytes]);
+        Self { name: self.name.clone(), place: Place::InCache, dtype: self.dtype, lengths: vec![bytes], source }
+    }
+
+    /// The tensors' elements.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.source.bytes();
+        self.lengths.iter().map(move |&len| {
+            let (tensor, tail) = rest.split_at(len);
+            rest = tail;
+            tensor
+        })
+    }
+
+    /// How each tensor is encoded.
+    pub(crate) fn plans(&self, codec: &Codec) -> Result<Vec<EncodePlan>> {
+        let plan = |elements: &[u8]| {
+            let coding = codec.coding(self.dtype, elements);
+            Ok(EncodePlan::new(self.dtype, coding, elements.len() / self.dtype.element_bytes())?)
+        };
+        self.tensors().map(plan).collect()
+    }
+}

@@ -1,0 +1,139 @@
+//! Results as a table, as JSON and as CSV.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::Result;
+use crate::copy::STREAMS;
+
+/// One measurement. Throughput counts uncompressed bytes; every figure is the median of interleaved repetitions.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Record {
+    pub(crate) backend: String,
+    pub(crate) device: String,
+    pub(crate) variant: String,
+    pub(crate) data: String,
+    pub(crate) dtype: String,
+    /// `kernel`: the backend's jobs alone. `codec`: with parameter search, validation and checksums.
+    pub(crate) what: &'static str,
+    pub(crate) place: &'static str,
+    pub(crate) threads: usize,
+    pub(crate) tensors: usize,
+    pub(crate) bytes: usize,
+    pub(crate) ratio: f64,
+    pub(crate) encode_gbps: f64,
+    pub(crate) decode_gbps: f64,
+    pub(crate) memcpy_gbps: f64,
+    pub(crate) nt_copy_gbps: f64,
+    /// One thread hashing the decoded bytes.
+    pub(crate) hash_gbps: f64,
+}
+
+/// The machine and the source that a result is from.
+#[derive(Debug, Serialize)]
+struct Origin {
+    cpu: String,
+    commit: String,
+}
+
+impl Origin {
+    fn here() -> Self {
+        let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let commit = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output();
+        let commit = commit.ok().filter(|output| output.status.success());
+        Self {
+            cpu: model.map_or("unknown", |(_, model)| model).to_owned(),
+            commit: commit.map_or("unknown".into(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    #[serde(flatten)]
+    origin: &'a Origin,
+}
+
+/// Prints the table. Ratios to the copies are the figures to quote: machines are shared.
+pub(crate) fn print(records: &[Record]) {
+    let origin = Origin::here();
+    println!("{}, commit {}", origin.cpu, origin.commit);
+    if !STREAMS {
+        println!("no streaming stores on this machine: the nt copy is a memcpy");
+    }
+    let name = |record: &Record| format!("{} ({} tensors)", record.data, record.tensors);
+    let width = records.iter().map(|record| name(record).len()).max().unwrap_or(4);
+    println!(
+        "{:width$}  {:4}  {:12}  {:7}  {:6}  {:>8}  {:>6}  {:>15}  {:>15}  {:>6}  {:>6}  {:>6}",
+        "data",
+        "type",
+        "place",
+        "threads",
+        "what",
+        "MB",
+        "ratio",
+        "encode (/nt)",
+        "decode (/nt)",
+        "memcpy",
+        "nt",
+        "hash"
+    );
+    for record in records {
+        // In cache the fastest copy is memcpy; out of it, the streaming one.
+        let against = record.memcpy_gbps.max(record.nt_copy_gbps);
+        let relative = |gbps: f64| format!("{gbps:6.2} ({:.2})", gbps / against);
+        println!(
+            "{:width$}  {:4}  {:12}  {:7}  {:6}  {:8.1}  {:6.3}  {:>15}  {:>15}  {:6.2}  {:6.2}  {:6.2}",
+            name(record),
+            record.dtype,
+            record.place,
+            record.threads,
+            record.what,
+            record.bytes as f64 / 1e6,
+            record.ratio,
+            relative(record.encode_gbps),
+            relative(record.decode_gbps),
+            record.memcpy_gbps,
+            record.nt_copy_gbps,
+            record.hash_gbps,
+        );
+    }
+}
+
+/// Writes one line per measurement.
+pub(crate) fn write(path: &Path, records: &[Record]) -> Result<()> {
+    let origin = Origin::here();
+    let lines: Vec<Line<'_>> = records.iter().map(|record| Line { record, origin: &origin }).collect();
+    let text = if path.extension().is_some_and(|extension| extension == "csv") {
+        csv(&lines)?
+    } else {
+        serde_json::to_string_pretty(&lines)? + "\n"
+    };
+    Ok(fs::write(path, text)?)
+}
+
+fn csv(lines: &[Line<'_>]) -> Result<String> {
+    let mut text = String::new();
+    for line in lines {
+        let serde_json::Value::Object(fields) = serde_json::to_value(line)? else { continue };
+        if text.is_empty() {
+            text += &(fields.keys().map(String::as_str).collect::<Vec<_>>().join(",") + "\n");
+        }
+        let cells: Vec<String> = fields.values().map(cell).collect();
+        text += &(cells.join(",") + "\n");
+    }
+    Ok(text)
+}
+
+fn cell(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+        value => value.to_string(),
+    }
+}

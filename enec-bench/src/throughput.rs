@@ -1,0 +1,279 @@
+//! Throughput of kernels and codec beside plain copies of the same buffers, interleaved in one run.
+
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use enec::format::EncodePlan;
+use enec::{Backend, Codec, OpenOptions, Stream};
+use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Source, Target};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::Result;
+use crate::arguments::Arguments;
+use crate::buffer::Buffer;
+use crate::case::Case;
+use crate::copy;
+use crate::report::{self, Record};
+
+/// A measurement shorter than this is repeated within one repetition: the clock and the scheduler disturb it otherwise.
+const SHORTEST_SECONDS: f64 = 0.01;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let threads = match &arguments.threads[..] {
+        [] => {
+            let all = available_parallelism()?;
+            if all.get() == 1 { vec![all] } else { vec![NonZeroUsize::MIN, all] }
+        }
+        threads => threads.to_vec(),
+    };
+    let most = threads.iter().map(|threads| threads.get()).max().unwrap_or(1);
+    // Opened before the data is made, so that a missing backend is told at once.
+    let opened = threads.iter().map(|&threads| Opened::new(arguments, threads)).collect::<Result<Vec<_>>>()?;
+    let mut records = Vec::new();
+    for case in Case::all(&arguments.data, &arguments.dtype, most)? {
+        for opened in &opened {
+            records.extend(opened.measure(&case, arguments.repetitions)?);
+        }
+    }
+    report::print(&records);
+    if let Some(path) = &arguments.out {
+        report::write(path, &records).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A backend with its number of threads, and the threads that copy beside it.
+struct Opened {
+    backend: Arc<dyn Backend>,
+    codec: Codec,
+    threads: NonZeroUsize,
+    /// Absent for one thread, which copies without a pool.
+    pool: Option<ThreadPool>,
+}
+
+impl Opened {
+    fn new(arguments: &Arguments, threads: NonZeroUsize) -> Result<Self> {
+        let options =
+            OpenOptions { threads: Some(threads), variant: arguments.variant.clone(), ..OpenOptions::default() };
+        let backend = enec::open(&arguments.backend, &options)?;
+        let pool = match threads.get() {
+            1 => None,
+            threads => Some(ThreadPoolBuilder::new().num_threads(threads).build()?),
+        };
+        Ok(Self { codec: Codec::new(backend.clone()), backend, threads, pool })
+    }
+
+    fn measure(&self, case: &Case, repetitions: usize) -> Result<Vec<Record>> {
+        let mut bench = Bench::new(self, case)?;
+        bench.warm_up()?;
+        let mut seconds = vec![Vec::with_capacity(repetitions); Operation::ALL.len()];
+        let rounds: Vec<usize> =
+            Operation::ALL.iter().map(|&operation| bench.rounds(operation)).collect::<Result<_>>()?;
+        for _ in 0..repetitions.max(1) {
+            for (index, &operation) in Operation::ALL.iter().enumerate() {
+                let start = Instant::now();
+                for _ in 0..rounds[index] {
+                    bench.run(operation)?;
+                }
+                seconds[index].push(start.elapsed().as_secs_f64() / rounds[index] as f64);
+            }
+        }
+        let bytes = case.source.bytes().len();
+        let gbps = |operation: Operation| bytes as f64 / median(&seconds[operation as usize]) / 1e9;
+        let info = self.backend.info();
+        let record = |what, encode, decode| Record {
+            backend: info.backend.to_owned(),
+            device: info.name.clone(),
+            variant: info.variant.to_owned(),
+            data: case.name.clone(),
+            dtype: case.dtype.name().to_owned(),
+            what,
+            place: case.place.name(),
+            threads: self.threads.get(),
+            tensors: case.lengths.len(),
+            bytes,
+            ratio: bytes as f64 / bench.encoded_len as f64,
+            encode_gbps: gbps(encode),
+            decode_gbps: gbps(decode),
+            memcpy_gbps: gbps(Operation::Memcpy),
+            nt_copy_gbps: gbps(Operation::NtCopy),
+            hash_gbps: gbps(Operation::Hash),
+        };
+        Ok(vec![
+            record("kernel", Operation::KernelEncode, Operation::KernelDecode),
+            record("codec", Operation::CodecEncode, Operation::CodecDecode),
+        ])
+    }
+}
+
+/// What is timed, in the order in which it takes turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Memcpy,
+    NtCopy,
+    KernelEncode,
+    KernelDecode,
+    CodecEncode,
+    CodecDecode,
+    Hash,
+}
+
+impl Operation {
+    const ALL: [Self; 7] = [
+        Self::Memcpy,
+        Self::NtCopy,
+        Self::KernelEncode,
+        Self::KernelDecode,
+        Self::CodecEncode,
+        Self::CodecDecode,
+        Self::Hash,
+    ];
+}
+
+/// One case with its buffers. Every operation reads `source` or `encoded` and writes `encoded` or `decoded`.
+struct Bench<'a> {
+    opened: &'a Opened,
+    case: &'a Case,
+    plans: Vec<EncodePlan>,
+    /// Tensor after tensor, each with room for its plan.
+    encoded: Buffer,
+    decoded: Buffer,
+    stream_lengths: Vec<usize>,
+    encoded_len: usize,
+}
+
+impl<'a> Bench<'a> {
+    fn new(opened: &'a Opened, case: &'a Case) -> Result<Self> {
+        let plans = case.plans(&opened.codec)?;
+        let encoded = Buffer::new(plans.iter().map(EncodePlan::target_len).sum());
+        let decoded = Buffer::new(case.source.bytes().len());
+        Ok(Self { opened, case, plans, encoded, decoded, stream_lengths: Vec::new(), encoded_len: 0 })
+    }
+
+    /// Runs everything once and compares every result with the input.
+    fn warm_up(&mut self) -> Result<()> {
+        self.run(Operation::CodecEncode)?;
+        for operation in [Operation::Memcpy, Operation::NtCopy, Operation::CodecDecode, Operation::KernelDecode] {
+            self.decoded.bytes_mut().fill(0x5A);
+            self.run(operation)?;
+            if self.decoded.bytes() != self.case.source.bytes() {
+                return Err(format!("{operation:?} did not give back the input of {}", self.case.name).into());
+            }
+        }
+        // The kernels must write what the codec wrote, but for the headers, which are not theirs.
+        let expected = self.encoded.bytes().to_vec();
+        self.run(Operation::KernelEncode)?;
+        if self.encoded.bytes() != expected {
+            return Err(format!("kernel and codec encode {} differently", self.case.name).into());
+        }
+        Ok(())
+    }
+
+    /// How often an operation is run within one repetition.
+    fn rounds(&mut self, operation: Operation) -> Result<usize> {
+        let start = Instant::now();
+        self.run(operation)?;
+        let rounds = SHORTEST_SECONDS / start.elapsed().as_secs_f64();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 10,000")]
+        Ok(rounds.ceil().clamp(1.0, 1e4) as usize)
+    }
+
+    fn run(&mut self, operation: Operation) -> Result<()> {
+        let pool = self.opened.pool.as_ref();
+        match operation {
+            Operation::Memcpy => copy::memcpy(pool, self.case.source.bytes(), self.decoded.bytes_mut()),
+            Operation::NtCopy => copy::nt_copy(pool, self.case.source.bytes(), self.decoded.bytes_mut()),
+            Operation::KernelEncode => self.kernel_encode()?,
+            Operation::KernelDecode => self.kernel_decode()?,
+            Operation::CodecEncode => self.codec_encode()?,
+            Operation::CodecDecode => self.codec_decode()?,
+            Operation::Hash => {
+                black_box(enec::format::hash::content_hash(self.case.source.bytes()));
+            }
+        }
+        Ok(())
+    }
+
+    fn kernel_encode(&mut self) -> Result<()> {
+        let backend = &self.opened.backend;
+        let mut batch = EncodeBatch::new(backend.info());
+        let mut rest = self.encoded.bytes_mut();
+        for (plan, elements) in self.plans.iter().zip(self.case.tensors()) {
+            let (target, behind) = rest.split_at_mut(plan.target_len());
+            rest = behind;
+            batch.push(EncodeJob::new(plan.clone(), Source::Host(elements), Target::Host(target)))?;
+        }
+        backend.encode(&mut batch)?;
+        for outcome in batch.into_results() {
+            outcome?;
+        }
+        Ok(())
+    }
+
+    fn kernel_decode(&mut self) -> Result<()> {
+        let streams = streams(&self.plans, &self.stream_lengths, &self.encoded)?;
+        let backend = &self.opened.backend;
+        let mut batch = DecodeBatch::new(backend.info());
+        let mut rest = self.decoded.bytes_mut();
+        for stream in &streams {
+            let (target, behind) = rest.split_at_mut(stream.decoded_len());
+            rest = behind;
+            let plan = enec::format::DecodePlan::whole(stream);
+            batch.push(DecodeJob::new(plan, Source::Host(stream.bytes()), Target::Host(target)))?;
+        }
+        backend.decode(&mut batch)?;
+        for outcome in batch.into_results() {
+            outcome?;
+        }
+        Ok(())
+    }
+
+    fn codec_encode(&mut self) -> Result<()> {
+        let mut tensors = Vec::with_capacity(self.plans.len());
+        let mut rest = self.encoded.bytes_mut();
+        for (plan, elements) in self.plans.iter().zip(self.case.tensors()) {
+            let (target, behind) = rest.split_at_mut(plan.target_len());
+            rest = behind;
+            tensors.push((self.case.dtype, elements, target));
+        }
+        self.stream_lengths = self.opened.codec.encode_batch(tensors)?;
+        self.encoded_len = self.stream_lengths.iter().sum();
+        Ok(())
+    }
+
+    fn codec_decode(&mut self) -> Result<()> {
+        let streams = streams(&self.plans, &self.stream_lengths, &self.encoded)?;
+        let mut jobs = Vec::with_capacity(streams.len());
+        let mut rest = self.decoded.bytes_mut();
+        for stream in &streams {
+            let (target, behind) = rest.split_at_mut(stream.decoded_len());
+            rest = behind;
+            jobs.push((stream, target));
+        }
+        for result in self.opened.codec.decode_batch(jobs)? {
+            result?;
+        }
+        Ok(())
+    }
+}
+
+/// The encoded tensors, validated: that is part of decoding.
+fn streams<'b>(plans: &[EncodePlan], lengths: &[usize], encoded: &'b Buffer) -> Result<Vec<Stream<'b>>> {
+    let mut rest = encoded.bytes();
+    let mut streams = Vec::with_capacity(plans.len());
+    for (plan, &length) in plans.iter().zip(lengths) {
+        let (stream, behind) = rest.split_at(plan.target_len());
+        rest = behind;
+        streams.push(Stream::open(&stream[..length])?);
+    }
+    Ok(streams)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
