@@ -15,7 +15,7 @@ const CHECKPOINT: &str = "assets/minilm-sample/model.safetensors";
 pub(crate) fn run() -> Result {
     run_command(&mut cargo(["build", "--release", "--package", "enec-cli"]))?;
     let program = metadata()?.target_directory.join("release").join(format!("enec{}", std::env::consts::EXE_SUFFIX));
-    let folder = tempfile::tempdir()?;
+    let folder = tempfile::Builder::new().prefix("enec-demo-").tempdir()?;
     let original = Path::new(CHECKPOINT);
     let compressed = folder.path().join("compressed.safetensors");
     let restored = folder.path().join("restored.safetensors");

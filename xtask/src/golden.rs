@@ -1,4 +1,4 @@
-//! `cargo xtask golden`: writes the golden streams.
+//! `cargo xtask golden`: writes the golden streams, or checks them.
 
 use clap::Args;
 
@@ -10,12 +10,21 @@ pub(crate) struct Options {
     /// Overwrite streams that exist: only while `docs/format.md` calls the format a draft
     #[arg(long)]
     draft: bool,
+    /// Write nothing; compare the files with their list, with each other, and with the reference codec
+    #[arg(long, conflicts_with = "draft")]
+    check: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Result {
-    let mut command = cargo("run --package enec-conformance --example golden -- --write".split(' '));
-    if options.draft {
-        command.arg("--draft");
-    }
-    run_command(&mut command)
+    let arguments: &[&str] = match options {
+        Options { check: true, .. } => &["--check"],
+        Options { draft: true, .. } => &["--write", "--draft"],
+        _ => &["--write"],
+    };
+    run_command(cargo("run --package enec-conformance --example golden --".split(' ')).args(arguments))
+}
+
+/// The check alone, as a step of `cargo xtask test`.
+pub(crate) fn check() -> Result {
+    run(&Options { draft: false, check: true })
 }

@@ -7,12 +7,13 @@ use clap::Args;
 
 use crate::Result;
 use crate::command::{cargo, metadata, run as run_command};
-use crate::{setup, tidy};
+use crate::{golden, setup, tidy};
 
 /// Backends that must be present under `--require`; the conformance suite reads the list from `ENEC_REQUIRE`.
 const REQUIRED_BACKENDS: &str = "cpu";
 
-/// Values of `ENEC_CPU`, one for each path through the kernels.
+/// Values of `ENEC_CPU`, one for each path through the kernels. The conformance suite runs on all that the processor has; the program is
+/// tested once on each.
 const CPU_PATHS: [&str; 3] = ["scalar", "portable", "avx2"];
 
 #[derive(Args)]
@@ -44,20 +45,22 @@ fn steps(options: &Options, report: &mut Report) -> Result {
     report.step("documentation", || {
         run_command(cargo("doc --workspace --all-features --no-deps".split(' ')).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
-    report.step("tests", || run_command(&mut tests(options, &["--workspace"])))?;
+    report.step("tests", || run_command(&mut tests(options, &[])))?;
     for path in CPU_PATHS {
-        let name = format!("CPU tests, {path} path");
+        let name = format!("program on the {path} path");
         if path == "avx2" && !has_avx2() {
-            report.skip(&name, "this CPU has no AVX2")?;
+            report.skip(&name, "this processor has no AVX2, so nothing has tested those kernels")?;
         } else {
-            report.step(&name, || run_command(tests(options, &["--package", "enec-cpu"]).env("ENEC_CPU", path)))?;
+            report.step(&name, || run_command(tests(options, &["--test", "cli"]).env("ENEC_CPU", path)))?;
         }
     }
+    report.step("golden streams", golden::check)?;
     report.step("packages", package)
 }
 
 fn tests(options: &Options, arguments: &[&str]) -> Command {
-    let mut command = cargo(["test"].iter().chain(arguments));
+    // Always the whole workspace: with other features of shared dependencies everything would be built again.
+    let mut command = cargo(["test", "--workspace"].iter().chain(arguments));
     if options.require {
         command.env("ENEC_REQUIRE", REQUIRED_BACKENDS);
     }
