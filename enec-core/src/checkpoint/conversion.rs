@@ -55,15 +55,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Bytes of the larger side over bytes of the smaller: the factor by which the checkpoint is smaller when it is compressed.
+    /// Bytes read over bytes written, other files included: of compressing, the ratio; of decompressing, its reciprocal.
     #[must_use]
     pub fn ratio(&self) -> f64 {
-        let (small, large) = if self.input_bytes < self.output_bytes {
-            (self.input_bytes, self.output_bytes)
-        } else {
-            (self.output_bytes, self.input_bytes)
-        };
-        if small == 0 { 1.0 } else { to_f64(large) / to_f64(small) }
+        if self.output_bytes == 0 { 1.0 } else { to_f64(self.input_bytes) / to_f64(self.output_bytes) }
     }
 }
 
@@ -240,7 +235,7 @@ fn real_paths(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Refuses an output that is the input, lies in it, or holds it.
-fn check_apart(input: &Path, output: &Path) -> Result<()> {
+pub(crate) fn check_apart(input: &Path, output: &Path) -> Result<()> {
     for source in &real_paths(input) {
         for target in &real_paths(output) {
             let relation = match (target.starts_with(source), source.starts_with(target)) {

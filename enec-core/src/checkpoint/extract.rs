@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::conversion::check_apart;
 use super::decode::{Check, Receiver, decode_tensors};
 use super::output::NewFile;
 use super::progress::{Progress, advance};
@@ -27,6 +28,7 @@ pub fn extract(
     progress: &mut dyn Progress,
 ) -> Result<()> {
     let tensor = checkpoint.tensor(name)?;
+    checkpoint.files().iter().try_for_each(|file| check_apart(file.path(), output))?;
     progress.total(tensor.byte_len());
     let new = NewFile::create(output, options.force)?;
     let mut extraction = Extraction { output: FileDestination::new(new.file(), new.path()), progress };

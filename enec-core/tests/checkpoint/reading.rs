@@ -3,7 +3,7 @@
 use std::fs;
 
 use enec_core::Error;
-use enec_core::checkpoint::{self, Checkpoint, StoredForm};
+use enec_core::checkpoint::{self, Checkpoint, Options, StoredForm};
 
 use crate::backend::codec;
 use crate::sample::{Place, Tensor, file, message, options, sample, tensors, weights};
@@ -130,5 +130,9 @@ fn extraction_writes_the_plain_bytes() {
             fs::remove_file(output).unwrap();
         }
     }
+    let forced = Options { force: true, ..options() };
+    let checkpoint = Checkpoint::open(&place.path("small")).unwrap();
+    let over_itself = checkpoint::extract(&codec(), &checkpoint, "f32", &place.path("small"), &forced, &mut ());
+    assert!(message(over_itself).contains("is the input itself"));
     assert_eq!(place.names(), ["original", "small"]);
 }

@@ -25,6 +25,7 @@ fn round_trip_with(codec: &Codec, original: &[u8], options: &Options) -> Vec<u8>
     let back = checkpoint::decompress(codec, &compressed, &restored, options, &mut ()).unwrap();
     assert_eq!(back.output_bytes, original.len() as u64);
     assert_eq!((back.streams, back.tensors, back.files), (report.streams, report.tensors, 1));
+    assert!((report.ratio() * back.ratio() - 1.0).abs() < 1e-12);
     assert!(fs::read(restored).unwrap() == original, "restored bytes differ");
     assert_eq!(place.names(), ["model.safetensors", "restored.safetensors", "small.safetensors"]);
     fs::read(compressed).unwrap()
