@@ -7,6 +7,7 @@
 //! A compressed checkpoint is again a safetensors file; [`container`] is its header.
 
 use std::fmt::Display;
+use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
@@ -52,6 +53,14 @@ trait IoContext<T> {
 impl<T> IoContext<T> for io::Result<T> {
     fn cannot(self, action: &'static str, path: &Path) -> Result<T> {
         self.map_err(|source| Error::Io { action, path: path.to_owned(), source })
+    }
+}
+
+/// What the system says of an input. One that does not exist is the input's fault, not the machine's.
+fn input_metadata(path: &Path) -> Result<Metadata> {
+    match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(fault(path, "no such file or folder", None)),
+        metadata => metadata.cannot("read", path),
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct Gain {
 impl Display for Gain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Gain { streams, tensors } = self;
-        write!(f, "{streams} of {} gain", count(*tensors, "tensor"))?;
+        write!(f, "{streams} of {} {}", count(*tensors, "tensor"), if *streams == 1 { "gains" } else { "gain" })?;
         if *streams == 0 {
             write!(f, ": compressing this checkpoint saves nothing")?;
         }

@@ -71,7 +71,7 @@ fn json_is_one_object_per_command() {
 
 #[test]
 fn a_failure_prints_no_json() {
-    enec(["inspect", "--json", "/absent"]).failure(2);
+    enec(["inspect", "--json", "/absent"]).failure(1);
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn inputs() {
         "compress {long.safetensors} -o {out}",
         "compress {empty.safetensors} -o {out}",
         "compress {prose.safetensors} -o {out}",
+        "compress /dev/null -o {out}",
         "compress {pytorch_model.bin} -o {out}",
         "compress {model.gguf} -o {out}",
         "compress {pointer.safetensors} -o {out}",

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::IoContext;
 use super::file::CheckpointFile;
 use super::folder::{Entry, Folder};
 use super::output::{Kind, NewFile, NewFolder, check_target, set_attributes, sync_folder};
 use super::progress::{Progress, Step, advance};
+use super::{IoContext, input_metadata};
 use crate::{Error, Result};
 
 /// How a checkpoint is converted.
@@ -98,7 +98,7 @@ pub(crate) fn run<C: Conversion>(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<Report> {
-    let is_folder = input.metadata().cannot("read", input)?.is_dir();
+    let is_folder = input_metadata(input)?.is_dir();
     check_target(output, if is_folder { Kind::Folder } else { Kind::File }, options.force)?;
     check_apart(input, output)?;
     if is_folder {

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::header::UniqueMap;
-use super::{IoContext, fault, foreign};
+use super::{IoContext, fault, foreign, input_metadata};
 use crate::{Error, Result};
 
 const SAFETENSORS: &str = "safetensors";
@@ -51,7 +51,7 @@ impl Folder {
     /// [`Error::File`] for a loop of links, a link that leads nowhere, a file that is neither file nor folder, an index that names
     /// a file outside the folder or one that is missing, and for a folder without safetensors files.
     pub(crate) fn list(path: &Path) -> Result<Self> {
-        let metadata = path.metadata().cannot("read", path)?;
+        let metadata = input_metadata(path)?;
         let mut folder =
             Self { path: path.to_owned(), metadata, folders: Vec::new(), shards: Vec::new(), others: Vec::new() };
         folder.walk(Path::new(""), &mut Vec::new())?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use super::{IoContext, fault};
+use super::{IoContext, fault, input_metadata};
 use crate::Result;
 
 /// A file mapped into memory. Its pages belong to the system's cache, not to this process.
@@ -25,7 +25,7 @@ impl MappedFile {
     /// [`Error::Io`](crate::Error::Io) if it cannot be opened or mapped, [`Error::File`](crate::Error::File) if it is no regular file.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         // Asked before opening: opening a pipe waits for its other end.
-        let metadata = path.metadata().cannot("read", path)?;
+        let metadata = input_metadata(path)?;
         if !metadata.is_file() {
             return Err(fault(path, "not a regular file", None));
         }

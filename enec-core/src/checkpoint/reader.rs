@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::file::CheckpointFile;
 use super::folder::Folder;
 use super::tensor::TensorRef;
-use super::{IoContext, fault};
+use super::{fault, input_metadata};
 use crate::{Profile, Result};
 
 /// An opened checkpoint, original or compressed.
@@ -35,7 +35,7 @@ impl Checkpoint {
     /// [`Error::Io`](crate::Error::Io) if something cannot be read, [`Error::File`](crate::Error::File) if a file is no safetensors file or its header is damaged, or if the
     /// folder holds none, an index that names a missing file, or a loop of links.
     pub fn open(path: &Path) -> Result<Self> {
-        let is_folder = path.metadata().cannot("read", path)?.is_dir();
+        let is_folder = input_metadata(path)?.is_dir();
         let files = if is_folder {
             let folder = Folder::list(path)?;
             folder.shards.iter().map(|entry| CheckpointFile::open(&entry.path)).collect::<Result<_>>()?

@@ -16,7 +16,7 @@ use super::file::CheckpointFile;
 use super::folder::{Entry, Folder};
 use super::progress::{Progress, Step, advance};
 use super::tensor::TensorRef;
-use super::{IoContext, fault};
+use super::{IoContext, fault, input_metadata};
 use crate::{Codec, Error, Result};
 
 /// What checking a checkpoint found.
@@ -66,7 +66,7 @@ pub fn verify(
     let start = Instant::now();
     let mut verifier =
         Verifier { codec, window_bytes: options.window_bytes, progress, result: Verification::default() };
-    let is_folder = |path: &Path| Ok::<_, Error>(path.metadata().cannot("read", path)?.is_dir());
+    let is_folder = |path: &Path| Ok::<_, Error>(input_metadata(path)?.is_dir());
     if let Some(original) = against
         && is_folder(input)? != is_folder(original)?
     {
