@@ -94,10 +94,11 @@ fn compressed_input_is_refused_and_so_is_original_input_for_restoring() {
 }
 
 #[test]
-fn what_cannot_be_read_is_no_fault_of_the_input() {
+fn an_input_must_exist_and_be_a_file() {
     let place = Place::new();
     let missing = checkpoint::compress(&codec(), &place.path("missing"), &place.path("out"), &options(), &mut ());
-    assert!(matches!(missing, Err(Error::Io { .. })), "{missing:?}");
+    assert!(missing.as_ref().is_err_and(Error::is_input), "{missing:?}");
+    assert_eq!(message(missing), "missing: no such file or folder");
     #[cfg(unix)]
     {
         let _socket = std::os::unix::net::UnixListener::bind(place.path("socket")).unwrap();
