@@ -30,6 +30,7 @@ mod map;
 mod output;
 mod progress;
 mod reader;
+mod restore;
 mod tensor;
 mod verify;
 mod write;

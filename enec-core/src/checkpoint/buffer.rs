@@ -16,8 +16,17 @@ impl AlignedBuffer {
             self.bytes = Vec::new();
             self.bytes = vec![0; len + ALIGNMENT];
         }
-        let start = self.bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        let start = self.start();
         &mut self.bytes[start..start + len]
+    }
+
+    /// All bytes, from the first that [`take`](Self::take) gave.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start()..]
+    }
+
+    fn start(&self) -> usize {
+        self.bytes.as_ptr().align_offset(ALIGNMENT).min(self.bytes.len())
     }
 }
 

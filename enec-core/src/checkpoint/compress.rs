@@ -1,5 +1,6 @@
 //! Compressing: an original checkpoint becomes one whose tensors are streams.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::Path;
 
@@ -10,12 +11,12 @@ use super::container::{self, Placement};
 use super::conversion::{self, Conversion, Options, Report};
 use super::decode::{Check, Receiver, decode_tensors};
 use super::encode::encode_tensors;
-use super::fault;
 use super::file::CheckpointFile;
 use super::header::LENGTH_BYTES;
 use super::progress::{Progress, Step, advance};
 use super::tensor::TensorRef;
-use super::write::{Destination, FileDestination};
+use super::write::{Destination, write_behind};
+use super::{IoContext, fault};
 use crate::{Codec, Error, Result};
 
 /// Compresses a safetensors file, or all of them in a folder, whose other files are copied.
@@ -58,29 +59,10 @@ impl Conversion for Compress<'_> {
     }
 
     fn convert(&self, file: &CheckpointFile, output: &File, path: &Path, progress: &mut dyn Progress) -> Result<usize> {
-        let mut output = FileDestination::new(output, path);
-        let start = data_start(file)?;
-        advance(progress, file.original().data_start())?;
-        let (encoded, mut end) = encode_tensors(self.codec, file, self.window_bytes, &mut output, start, progress)?;
-
-        let mut placements = vec![Placement::Carried(0); encoded.len()];
-        for (index, _) in file.original().in_data_order() {
-            placements[index] = match &encoded[index] {
-                Some(encoded) => Placement::Stream(encoded.layout.stream_len as u64),
-                None => {
-                    let tensor = file.tensor_at(index);
-                    let hash = self.carry(tensor, &mut output, end, progress)?;
-                    end += tensor.byte_len();
-                    Placement::Carried(hash)
-                }
-            };
-        }
-        let text =
-            container::header_text(file.original(), &placements).map_err(|error| fault(file.path(), error, None))?;
-        output.write_at(0, &(text.len() as u64).to_le_bytes())?;
-        output.write_at(LENGTH_BYTES, text.as_bytes())?;
-        output.finish(end)?;
-        Ok(encoded.into_iter().flatten().count())
+        let (streams, end) = write_behind(output, path, |output| self.write(file, output, progress))?;
+        // The padding behind the last stream was never written.
+        output.set_len(end).cannot("write", path)?;
+        Ok(streams)
     }
 
     fn verifies(&self) -> bool {
@@ -105,11 +87,41 @@ impl Conversion for Compress<'_> {
 }
 
 impl Compress<'_> {
-    /// Writes a tensor as it is and gives its hash.
-    fn carry(
+    /// Writes the compressed file and gives the number of streams and the file's length.
+    fn write<'a>(
         &self,
-        tensor: TensorRef<'_>,
-        output: &mut dyn Destination,
+        file: &'a CheckpointFile,
+        output: &mut dyn Destination<'a>,
+        progress: &mut dyn Progress,
+    ) -> Result<(usize, u64)> {
+        let start = data_start(file)?;
+        advance(progress, file.original().data_start())?;
+        let (encoded, mut end) = encode_tensors(self.codec, file, self.window_bytes, output, start, progress)?;
+
+        let mut placements = vec![Placement::Carried(0); encoded.len()];
+        for (index, _) in file.original().in_data_order() {
+            placements[index] = match &encoded[index] {
+                Some(encoded) => Placement::Stream(encoded.layout.stream_len as u64),
+                None => {
+                    let tensor = file.tensor_at(index);
+                    let hash = self.carry(tensor, output, end, progress)?;
+                    end += tensor.byte_len();
+                    Placement::Carried(hash)
+                }
+            };
+        }
+        let text =
+            container::header_text(file.original(), &placements).map_err(|error| fault(file.path(), error, None))?;
+        output.write_at(0, Cow::Owned((text.len() as u64).to_le_bytes().to_vec()))?;
+        output.write_at(LENGTH_BYTES, Cow::Owned(text.into_bytes()))?;
+        Ok((encoded.into_iter().flatten().count(), end))
+    }
+
+    /// Writes a tensor as it is and gives its hash.
+    fn carry<'a>(
+        &self,
+        tensor: TensorRef<'a>,
+        output: &mut dyn Destination<'a>,
         start: u64,
         progress: &mut dyn Progress,
     ) -> Result<u64> {
@@ -117,7 +129,7 @@ impl Compress<'_> {
         let mut end = start;
         for bytes in tensor.stored_bytes().chunks(whole_pieces(self.window_bytes)) {
             hashes.extend(content_pieces(bytes));
-            output.write_at(end, bytes)?;
+            output.write_at(end, Cow::Borrowed(bytes))?;
             end += bytes.len() as u64;
             // Those that were tried have been counted.
             let counted = if tensor.float_dtype().is_some() { 0 } else { bytes.len() as u64 };

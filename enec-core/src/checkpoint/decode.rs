@@ -9,12 +9,23 @@ use enec_format::{DecodePlan, Stream};
 
 use super::buffer::{AlignedBuffer, split_front, whole_pieces};
 use super::tensor::TensorRef;
+use super::write::Part;
 use crate::{Codec, DecodeBatch, DecodeJob, PieceHashes, PieceSink, Result, Source, Target};
 
 /// Takes what was decoded. An error ends the decoding of all tensors.
 pub(crate) trait Receiver<'a> {
     /// The next bytes of a tensor, which start at byte `offset` of it. Their hash is not checked yet.
     fn bytes(&mut self, tensor: TensorRef<'a>, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// The next bytes of several tensors, which lie in `buffer` and may be taken away with it if another is left in its place.
+    fn window(&mut self, buffer: &mut AlignedBuffer, parts: Vec<(TensorRef<'a>, Part)>) -> Result<()> {
+        parts.into_iter().try_for_each(|(tensor, (offset, range))| self.bytes(tensor, offset, &buffer.bytes()[range]))
+    }
+
+    /// The next bytes of a tensor, as they lie in its file.
+    fn stored(&mut self, tensor: TensorRef<'a>, offset: u64, bytes: &'a [u8]) -> Result<()> {
+        self.bytes(tensor, offset, bytes)
+    }
 
     /// The tensor has come to its end: all of it was received and agrees with its hashes, or something is wrong with it. Bytes of
     /// other tensors may come in between, but never after the end of their own.
@@ -103,7 +114,7 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
             return Ok(Some(tensor));
         }
         while let Some(tensor) = self.tensors.next() {
-            match self.open(tensor) {
+            match tensor.stream() {
                 Ok(Some(stream)) => {
                     let hashes = PieceHashes::new(stream.layout());
                     return Ok(Some(Begun { tensor, stream, hashes, done: 0 }));
@@ -115,21 +126,13 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
         Ok(None)
     }
 
-    fn open(&self, tensor: TensorRef<'a>) -> Result<Option<Stream<'a>>> {
-        let stream = tensor.stream()?;
-        if let (Some(stream), Check::ContentAndPayload) = (&stream, self.check) {
-            stream.check_payload().map_err(|error| tensor.error(error.into()))?;
-        }
-        Ok(stream)
-    }
-
     /// Hands on a tensor that lies in the file as it is.
     fn pass_on(&mut self, tensor: TensorRef<'a>) -> Result<()> {
         let mut hashes = Vec::new();
         let mut offset = 0;
         for bytes in tensor.stored_bytes().chunks(whole_pieces(self.window_bytes)) {
             hashes.extend(content_pieces(bytes));
-            self.receiver.bytes(tensor, offset, bytes)?;
+            self.receiver.stored(tensor, offset, bytes)?;
             offset += bytes.len() as u64;
         }
         let result = tensor.check_carried(|| combine(hashes));
@@ -152,32 +155,39 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
             backend.decode(&mut batch)?;
             Vec::from_iter(batch.into_results())
         };
-        let mut rest = &*decoded;
+        let (mut parts, mut ends, mut start) = (Vec::with_capacity(results.len()), Vec::new(), 0);
         for ((window, result), length) in windows.into_iter().zip(results).zip(lengths) {
-            let (decoded, behind) = rest.split_at(length);
-            rest = behind;
-            self.receive(window, result, decoded)?;
+            let range = start..start + length;
+            start = range.end;
+            let tensor = window.tensor.tensor;
+            if result.is_ok() {
+                let offset = window.tensor.stream.layout().decoded_range(window.tiles.clone()).start;
+                parts.push((tensor, (offset as u64, range.clone())));
+            }
+            let end = match result {
+                Ok(()) => self.finish(window, &decoded[range]).transpose(),
+                Err(error) => Some(Err(error)),
+            };
+            ends.extend(end.map(|result| (tensor, result.map_err(|error| tensor.error(error)))));
         }
-        Ok(())
+        self.receiver.window(buffer, parts)?;
+        ends.into_iter().try_for_each(|(tensor, result)| self.receiver.end(tensor, result))
     }
 
-    fn receive(&mut self, window: Window<'a>, result: Result<()>, decoded: &[u8]) -> Result<()> {
+    /// Checks the hashes of a tensor if this was its last window; otherwise nothing comes of it yet.
+    fn finish(&mut self, window: Window<'a>, decoded: &[u8]) -> Result<Option<()>> {
         let Window { tensor: Begun { tensor, stream, hashes, .. }, tiles, .. } = window;
-        if let Err(error) = result {
-            return self.receiver.end(tensor, Err(tensor.error(error)));
-        }
-        let layout = stream.layout();
-        let offset = layout.decoded_range(tiles.clone()).start;
         hashes.sink(tiles.start / BLOCK_TILES).content(0, decoded);
-        self.receiver.bytes(tensor, offset as u64, decoded)?;
-        if tiles.end < layout.tiles {
+        if tiles.end < stream.layout().tiles {
             self.begun.push_front(Begun { tensor, stream, hashes, done: tiles.end });
-            return Ok(());
+            return Ok(None);
+        }
+        if self.check == Check::ContentAndPayload {
+            stream.header().check_payload(hashes.complete_payload(&stream))?;
         }
         // A piece can only be missing if the backend reported another in its place, which then disagrees.
-        let computed = hashes.content().unwrap_or_default();
-        let result = stream.header().check_content(computed).map_err(|error| tensor.error(error.into()));
-        self.receiver.end(tensor, result)
+        stream.header().check_content(hashes.content().unwrap_or_default())?;
+        Ok(Some(()))
     }
 }
 

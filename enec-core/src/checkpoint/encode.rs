@@ -4,6 +4,7 @@
 //! stream. So memory stays bounded inside a tensor, and the stream is the one that encoding in one piece would give. Small tensors
 //! are encoded together. A tensor that does not get smaller leaves no trace.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Seal, T
 use super::buffer::{AlignedBuffer, split_front};
 use super::file::CheckpointFile;
 use super::progress::{Progress, advance};
-use super::write::Destination;
+use super::write::{Destination, Part};
 use crate::{Codec, EncodeBatch, EncodeJob, Error, PieceHashes, PieceSink, Result, Source, Target};
 
 /// A tensor that has become a stream.
@@ -35,11 +36,11 @@ pub(crate) struct Encoded {
 /// # Errors
 ///
 /// [`Error::Device`] if the device fails, [`Error::Io`] from the destination, [`Error::Cancelled`].
-pub(crate) fn encode_tensors(
+pub(crate) fn encode_tensors<'a>(
     codec: &Codec,
-    file: &CheckpointFile,
+    file: &'a CheckpointFile,
     window_bytes: usize,
-    destination: &mut dyn Destination,
+    destination: &mut dyn Destination<'a>,
     start: u64,
     progress: &mut dyn Progress,
 ) -> Result<(Vec<Option<Encoded>>, u64)> {
@@ -66,12 +67,12 @@ pub(crate) fn encode_tensors(
     }
 }
 
-struct Encoder<'a> {
-    codec: &'a Codec,
+struct Encoder<'a, 'r> {
+    codec: &'r Codec,
     file: &'a CheckpointFile,
     window_bytes: usize,
-    destination: &'a mut dyn Destination,
-    progress: &'a mut dyn Progress,
+    destination: &'r mut dyn Destination<'a>,
+    progress: &'r mut dyn Progress,
     /// Tensors not looked at yet.
     order: VecDeque<usize>,
     /// Tensors that wait for their first window; the first may have had some.
@@ -100,7 +101,7 @@ struct Window<'a> {
     plan: EncodePlan,
 }
 
-impl<'a> Encoder<'a> {
+impl<'a> Encoder<'a, '_> {
     /// Windows of different tensors that fit together into the size of one.
     fn next_windows(&mut self) -> Result<Vec<Window<'a>>> {
         let mut windows = Vec::new();
@@ -156,17 +157,23 @@ impl<'a> Encoder<'a> {
             backend.encode(&mut batch)?;
             batch.into_results().collect::<Result<Vec<_>>>()?
         };
-        let mut rest = &*encoded;
+        let (mut parts, mut start) = (Vec::with_capacity(6 * outcomes.len()), 0);
         for ((window, outcome), length) in windows.into_iter().zip(outcomes).zip(lengths) {
-            let (encoded, behind) = rest.split_at(length);
-            rest = behind;
-            self.place(window, outcome, encoded)?;
+            self.place(window, outcome, &encoded[start..start + length], start, &mut parts)?;
+            start += length;
         }
-        Ok(())
+        self.destination.write_parts(buffer, parts)
     }
 
-    /// Writes a window to where it belongs and completes the tensor if it was the last.
-    fn place(&mut self, window: Window<'a>, outcome: EncodeOutcome, encoded: &[u8]) -> Result<()> {
+    /// Adds to `parts` where a window belongs and completes the tensor if it was the last. The window lies at `start` in the buffer.
+    fn place(
+        &mut self,
+        window: Window<'a>,
+        outcome: EncodeOutcome,
+        encoded: &[u8],
+        start: usize,
+        parts: &mut Vec<Part>,
+    ) -> Result<()> {
         let written = match outcome {
             EncodeOutcome::Coded { variable_len } if variable_len <= window.plan.variable_limit() => {
                 window.plan.written(outcome)?
@@ -175,31 +182,35 @@ impl<'a> Encoder<'a> {
         };
         self.hash(&window, &written, encoded)?;
 
-        let first = window.tensor.layout.block(window.first_block());
-        let at = |offset: usize| self.end + offset as u64;
-        for (section, offset) in [
-            (written.table, first.entry.start),
-            (written.mask, first.mask.start),
-            (written.byte_plane, first.byte_plane.start),
-            (written.extra_plane, first.extra_plane.start),
-            (written.low_plane, first.low_plane.start),
-            (written.variable, window.tensor.layout.variable.range().end),
-        ] {
-            self.destination.write_at(at(offset), &encoded[section.range()])?;
-        }
         advance(self.progress, window.source().len() as u64)?;
 
+        let first = window.tensor.layout.block(window.first_block());
         let Window { mut tensor, elements, .. } = window;
+        let variable_end = tensor.layout.variable.range().end;
         tensor.wide_lanes += wide_lanes(&encoded[written.mask.range()]) as u64;
         tensor.done = elements.end;
         let variable_len = (tensor.layout.variable.len + written.variable.len) as u64;
         tensor.layout =
             Layout::new(tensor.layout.dtype, tensor.layout.coding, tensor.layout.elements as u64, variable_len)?;
         if tensor.layout.stream_len >= tensor.elements.len() {
-            // Whatever was written behind the last stream goes, or it would show up in the padding of the next.
-            self.destination.truncate(self.end)?;
+            // What earlier windows wrote behind the last stream goes, or it would show up in the padding of the next. Only the first
+            // window of a batch can have earlier ones, so nothing of this batch has been written there yet.
+            if elements.start > 0 {
+                self.destination.truncate(self.end)?;
+            }
             let rest = tensor.elements.len() - tensor.done * tensor.layout.dtype.element_bytes();
             return advance(self.progress, rest as u64);
+        }
+        for (section, offset) in [
+            (written.table, first.entry.start),
+            (written.mask, first.mask.start),
+            (written.byte_plane, first.byte_plane.start),
+            (written.extra_plane, first.extra_plane.start),
+            (written.low_plane, first.low_plane.start),
+            (written.variable, variable_end),
+        ] {
+            let range = section.range();
+            parts.push((self.end + offset as u64, start + range.start..start + range.end));
         }
         if tensor.done < tensor.layout.elements {
             self.begun.push_front(tensor);
@@ -215,8 +226,9 @@ impl<'a> Encoder<'a> {
         tensor.hashes.add_tail(layout.blocks(), tail);
         let seal = tensor.hashes.content().zip(tensor.hashes.payload());
         let (content, payload) = seal.ok_or_else(|| self.device_error("left out a block"))?;
-        self.destination.write_at(self.end + layout.tail.offset as u64, tail)?;
-        self.destination.write_at(self.end, &layout.header(Some(Seal { content, payload })).to_bytes())?;
+        let header = layout.header(Some(Seal { content, payload })).to_bytes().to_vec();
+        self.destination.write_at(self.end + layout.tail.offset as u64, Cow::Borrowed(tail))?;
+        self.destination.write_at(self.end, Cow::Owned(header))?;
         self.end += layout.stream_len as u64;
         self.encoded[tensor.index] = Some(Encoded { windows: tensor.windows, layout, wide_lanes: tensor.wide_lanes });
         Ok(())

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::conversion::check_apart;
-use super::decode::{Check, Receiver, decode_tensors};
+use super::decode::{Check, decode_tensors};
 use super::output::NewFile;
-use super::progress::{Progress, advance};
+use super::progress::Progress;
 use super::reader::Checkpoint;
-use super::tensor::TensorRef;
-use super::write::{Destination, FileDestination};
+use super::restore::Restoration;
+use super::write::write_behind;
 use super::{IoContext, Options};
 use crate::{Codec, Result};
 
@@ -31,24 +31,10 @@ pub fn extract(
     checkpoint.files().iter().try_for_each(|file| check_apart(file.path(), output))?;
     progress.total(tensor.byte_len());
     let new = NewFile::create(output, options.force)?;
-    let mut extraction = Extraction { output: FileDestination::new(new.file(), new.path()), progress };
-    decode_tensors(codec, [tensor], options.window_bytes, Check::Content, &mut extraction)?;
+    write_behind(new.file(), new.path(), |output| {
+        let mut restoration = Restoration { start: &|_| 0, output, progress };
+        decode_tensors(codec, [tensor], options.window_bytes, Check::Content, &mut restoration)
+    })?;
     let metadata = tensor.path().metadata().cannot("read", tensor.path())?;
     new.finish(&metadata)
-}
-
-struct Extraction<'a> {
-    output: FileDestination<'a>,
-    progress: &'a mut dyn Progress,
-}
-
-impl<'w> Receiver<'w> for Extraction<'_> {
-    fn bytes(&mut self, _tensor: TensorRef<'w>, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.output.write_at(offset, bytes)?;
-        advance(self.progress, bytes.len() as u64)
-    }
-
-    fn end(&mut self, _tensor: TensorRef<'w>, result: Result<()>) -> Result<()> {
-        result
-    }
 }

@@ -1,43 +1,129 @@
-//! Where encoded bytes go.
+//! Where encoded and decoded bytes go: into a file, by a thread of its own, while the next window is in work.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::{panic, thread};
 
 use super::IoContext;
-use crate::Result;
+use super::buffer::AlignedBuffer;
+use crate::{Error, Result};
+
+/// Windows that may wait to be written. One is enough to keep the disk busy while the next is in work.
+const WAITING: usize = 1;
+
+/// A position and the bytes of a buffer that belong there.
+pub(crate) type Part = (u64, Range<usize>);
 
 /// Takes bytes at positions. What was never written is zero.
-pub(crate) trait Destination {
+pub(crate) trait Destination<'a> {
+    /// Writes parts of `buffer` and leaves a buffer in its place that may hold anything.
+    fn write_parts(&mut self, buffer: &mut AlignedBuffer, parts: Vec<Part>) -> Result<()>;
+
     /// Writes `bytes` at `offset`.
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()>;
+    fn write_at(&mut self, offset: u64, bytes: Cow<'a, [u8]>) -> Result<()>;
 
     /// Forgets what was written at `len` and beyond.
     fn truncate(&mut self, len: u64) -> Result<()>;
 }
 
-/// A file that is new and nobody else's.
-#[derive(Debug)]
-pub(crate) struct FileDestination<'a> {
+/// What the writing thread is asked to do, in this order.
+enum Order<'a> {
+    Parts(AlignedBuffer, Vec<Part>),
+    Bytes(u64, Cow<'a, [u8]>),
+    Truncate(u64),
+}
+
+/// Hands everything to a thread that writes. Errors come out of [`write_behind`].
+pub(crate) struct WriteBehind<'a> {
+    orders: SyncSender<Order<'a>>,
+    written: Receiver<AlignedBuffer>,
+    buffers: usize,
+}
+
+/// Runs `work` with a destination that writes into `file`, which is empty and lies at `path`, and waits until all is written.
+///
+/// # Errors
+///
+/// [`Error::Io`] from writing, otherwise that of `work`.
+pub(crate) fn write_behind<'a, T>(
+    file: &File,
+    path: &Path,
+    work: impl FnOnce(&mut WriteBehind<'a>) -> Result<T>,
+) -> Result<T> {
+    thread::scope(|scope| {
+        let (orders, queue) = sync_channel(WAITING);
+        let (done, written) = channel();
+        let writer = scope.spawn(move || Writer { file, path, position: 0 }.run(queue, &done));
+        let result = work(&mut WriteBehind { orders, written, buffers: 1 });
+        // The orders end with the destination, and the thread with them.
+        match writer.join() {
+            Ok(Ok(())) => result,
+            Ok(Err(error)) => Err(error),
+            Err(panicked) => panic::resume_unwind(panicked),
+        }
+    })
+}
+
+impl<'a> WriteBehind<'a> {
+    fn order(&self, order: Order<'a>) -> Result<()> {
+        // The thread ends early only after an error, which goes before this one.
+        self.orders.send(order).map_err(|_| Error::Cancelled)
+    }
+}
+
+impl<'a> Destination<'a> for WriteBehind<'a> {
+    fn write_parts(&mut self, buffer: &mut AlignedBuffer, parts: Vec<Part>) -> Result<()> {
+        // One in work, one with the thread, and those that wait.
+        let spare = match self.written.try_recv() {
+            Ok(spare) => spare,
+            Err(_) if self.buffers < WAITING + 2 => {
+                self.buffers += 1;
+                AlignedBuffer::default()
+            }
+            Err(_) => self.written.recv().map_err(|_| Error::Cancelled)?,
+        };
+        self.order(Order::Parts(std::mem::replace(buffer, spare), parts))
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: Cow<'a, [u8]>) -> Result<()> {
+        self.order(Order::Bytes(offset, bytes))
+    }
+
+    fn truncate(&mut self, len: u64) -> Result<()> {
+        self.order(Order::Truncate(len))
+    }
+}
+
+/// The thread's side.
+struct Writer<'a> {
     file: &'a File,
     path: &'a Path,
     position: u64,
 }
 
-impl<'a> FileDestination<'a> {
-    /// Writes into an empty file that lies at `path`.
-    pub(crate) fn new(file: &'a File, path: &'a Path) -> Self {
-        Self { file, path, position: 0 }
+impl Writer<'_> {
+    fn run(mut self, queue: Receiver<Order<'_>>, done: &Sender<AlignedBuffer>) -> Result<()> {
+        for order in queue {
+            match order {
+                Order::Parts(buffer, parts) => {
+                    for (offset, range) in parts {
+                        self.write(offset, &buffer.bytes()[range])?;
+                    }
+                    // Nobody waits for the last ones.
+                    let _ = done.send(buffer);
+                }
+                Order::Bytes(offset, bytes) => self.write(offset, &bytes)?,
+                Order::Truncate(len) => self.file.set_len(len).cannot("write", self.path)?,
+            }
+        }
+        Ok(())
     }
 
-    /// Makes the file `len` bytes long.
-    pub(crate) fn finish(self, len: u64) -> Result<()> {
-        self.file.set_len(len).cannot("write", self.path)
-    }
-}
-
-impl Destination for FileDestination<'_> {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -48,18 +134,18 @@ impl Destination for FileDestination<'_> {
         self.position = offset + bytes.len() as u64;
         Ok(())
     }
-
-    fn truncate(&mut self, len: u64) -> Result<()> {
-        self.file.set_len(len).cannot("write", self.path)
-    }
 }
 
 /// Bytes that nobody wants to have: only what is told about them counts.
 #[derive(Debug)]
 pub(crate) struct Nowhere;
 
-impl Destination for Nowhere {
-    fn write_at(&mut self, _offset: u64, _bytes: &[u8]) -> Result<()> {
+impl<'a> Destination<'a> for Nowhere {
+    fn write_parts(&mut self, _buffer: &mut AlignedBuffer, _parts: Vec<Part>) -> Result<()> {
+        Ok(())
+    }
+
+    fn write_at(&mut self, _offset: u64, _bytes: Cow<'a, [u8]>) -> Result<()> {
         Ok(())
     }
 

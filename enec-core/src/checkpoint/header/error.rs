@@ -16,9 +16,7 @@ pub enum HeaderError {
         file_len: u64,
     },
     /// The header is longer than safetensors allows.
-    #[error(
-        "a header of {header_len} bytes is given at byte 0, but at most {MAX_HEADER_LEN} are allowed"
-    )]
+    #[error("a header of {header_len} bytes is given at byte 0, but at most {MAX_HEADER_LEN} are allowed")]
     TooLong {
         /// The header's length in bytes as the file gives it.
         header_len: u64,
