@@ -6,13 +6,19 @@ use enec_core::{DecodeJob, PieceSink, Result};
 use enec_format::geometry::{BLOCK_TILES, TILE_MASK_BYTES};
 use enec_format::{BlockEntry, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes};
 
-use crate::kernels::{DecodeBlock, Kernels, Scratch};
-use crate::schedule::Schedule;
+use crate::kernels::{Behind, DecodeBlock, Kernels, Scratch, WideRows};
+use crate::schedule::{Part, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
 
 /// Decoded bytes of one part of a stored stream.
 const STORED_PART_BYTES: usize = 1 << 20;
+
+/// Targets of at least this many bytes are streamed past the caches, which they would only flush.
+///
+/// A block is decoded into scratch memory that stays in the first and second cache, hashed there, and copied out in whole cache
+/// lines.
+const STREAM_BYTES: usize = 8 << 20;
 
 /// Runs the jobs.
 ///
@@ -28,7 +34,8 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, workers: &Workers, jobs: &mut [
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let tasks = tasks?;
     let schedule = Schedule::new(tasks.iter().map(Task::parts));
-    workers.run(&schedule, Scratch::new, |scratch, part| tasks[part.job].decode(kernels, part.part, scratch));
+    let decode = |scratch: &mut Scratch, part: Part| tasks[part.job].decode(kernels, part.part, scratch);
+    workers.run(&schedule, decode, || kernels.fence());
     jobs.iter_mut().for_each(|job| job.finish(Ok(())));
     Ok(())
 }
@@ -137,25 +144,23 @@ impl<'a> Task<'a> {
         let tail = if tiles.end == plan_tiles.end { &self.source[self.plan.tail()] } else { &[] };
         // SAFETY: blocks are handed out once, and their tiles are disjoint; the tail goes with the last of them.
         let target = unsafe { self.target.range(start..start + decoded_len + tail.len()) };
-        target[decoded_len..].copy_from_slice(tail);
-        kernels.decode(&block, &mut target[..decoded_len], scratch);
-
-        if let Some(pieces) = self.pieces
-            && tiles == ranges.tiles
-        {
-            if tiles.len() == BLOCK_TILES || tail.len() == layout.tail.len {
+        let is_whole = tiles == ranges.tiles && (index + 1 < layout.blocks() || tail.len() == layout.tail.len);
+        let decode = |target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows| {
+            let (decoded, rest) = target.split_at_mut(decoded_len);
+            kernels.decode(&block, decoded, behind, wide);
+            rest.copy_from_slice(tail);
+            if let (Some(pieces), true) = (self.pieces, is_whole) {
+                // Not the payload: whoever wants it checked has it checked before it is decoded.
                 pieces.content(index, target);
             }
-            let part = |range| &self.source[range];
-            let parts = [
-                part(ranges.entry),
-                part(ranges.mask),
-                part(ranges.byte_plane),
-                part(ranges.extra_plane),
-                part(ranges.low_plane),
-                segment,
-            ];
-            pieces.payload(index, &parts);
+        };
+        if self.plan.target_len() < STREAM_BYTES {
+            decode(target, None, &mut scratch.wide);
+        } else {
+            let decoded = &mut scratch.block.0[..target.len()];
+            let mut behind = Behind::new(target);
+            decode(decoded, Some(&mut behind), &mut scratch.wide);
+            kernels.stream_rest(decoded, &mut behind);
         }
     }
 }

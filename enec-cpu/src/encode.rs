@@ -7,13 +7,16 @@ use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT};
 use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Section};
 
 use crate::chain::Chain;
-use crate::kernels::{EncodeBlock, EncodedParts, Kernels, Scratch};
-use crate::schedule::Schedule;
+use crate::kernels::{Behind, EncodeBlock, EncodedParts, Kernels, Scratch, WideRows};
+use crate::schedule::{Part, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
 
 /// Bytes of one part of a stream that is stored.
 const STORED_PART_BYTES: usize = 1 << 20;
+
+/// Sources of at least this many bytes have their planes streamed past the caches, as [`decode`](crate::decode) does it.
+const STREAM_BYTES: usize = 8 << 20;
 
 /// Runs the jobs.
 ///
@@ -29,9 +32,10 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, workers: &Workers, jobs: &mut [
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let tasks = tasks?;
     let coded = Schedule::new(tasks.iter().map(Task::blocks));
-    workers.run(&coded, Scratch::new, |scratch, part| tasks[part.job].encode_block(kernels, part.part, scratch));
+    let encode = |scratch: &mut Scratch, part: Part| tasks[part.job].encode_block(kernels, part.part, scratch);
+    workers.run(&coded, encode, || kernels.fence());
     let stored = Schedule::new(tasks.iter().map(Task::stored_parts));
-    workers.run(&stored, || (), |(), part| tasks[part.job].store(part.part));
+    workers.run(&stored, |_, part| tasks[part.job].store(kernels, part.part), || kernels.fence());
     let outcomes: Vec<_> = tasks.iter().map(Task::outcome).collect();
     jobs.iter_mut().zip(outcomes).for_each(|(job, outcome)| job.finish(Ok(outcome)));
     Ok(())
@@ -67,6 +71,10 @@ impl<'a> Task<'a> {
         self.layout().blocks()
     }
 
+    fn streams(&self) -> bool {
+        self.source.len() >= STREAM_BYTES
+    }
+
     /// After the blocks: what became of the job.
     fn outcome(&self) -> EncodeOutcome {
         match (self.plan.coding(), self.chain.finish()) {
@@ -84,7 +92,7 @@ impl<'a> Task<'a> {
     }
 
     /// Copies one part verbatim, the last one with its padding.
-    fn store(&self, part: usize) {
+    fn store<K: Kernels>(&self, kernels: K, part: usize) {
         let start = part * STORED_PART_BYTES;
         let end = self.source.len().min(start + STORED_PART_BYTES);
         // Only the last part can end elsewhere than at a multiple of 64.
@@ -92,7 +100,12 @@ impl<'a> Task<'a> {
         // SAFETY: parts are handed out once, and their ranges are disjoint.
         let target = unsafe { self.target.range(HEADER_BYTES + padded.start..HEADER_BYTES + padded.end) };
         let (bytes, padding) = target.split_at_mut(end - start);
-        bytes.copy_from_slice(&self.source[start..end]);
+        let source = &self.source[start..end];
+        if self.streams() {
+            kernels.stream(source, bytes)
+        } else {
+            bytes.copy_from_slice(source)
+        }
         padding.fill(0);
     }
 
@@ -117,23 +130,33 @@ impl<'a> Task<'a> {
         let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: units }.to_bytes();
         part(&ranges.entry).copy_from_slice(&entry);
         let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask };
-        let mut parts = EncodedParts {
-            byte_plane: part(&ranges.byte_plane),
-            extra_plane: part(&ranges.extra_plane),
-            low_plane: part(&ranges.low_plane),
-            segment,
+        let [byte_plane, extra_plane, low_plane] = [ranges.byte_plane, ranges.extra_plane, ranges.low_plane];
+        let encode = |mut parts: EncodedParts<'_>, behind: Option<&mut [Behind<'_>; 3]>, wide: &mut WideRows| {
+            kernels.encode(&block, &mut parts, behind, wide);
+            if let Some(pieces) = self.pieces {
+                let EncodedParts { byte_plane, extra_plane, low_plane, segment } = parts;
+                pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
+                let start = layout.decoded_range(ranges.tiles.clone()).start;
+                let end = if is_last { self.source.len() } else { start + elements.len() };
+                pieces.content(index, &self.source[start..end]);
+            }
         };
-        kernels.encode(&block, &mut parts, scratch);
+        let [byte_plane, extra_plane, low_plane] = [byte_plane, extra_plane, low_plane].map(|range| part(&range));
+        if self.streams() {
+            let (bytes, rest) = scratch.block.0.split_at_mut(byte_plane.len());
+            let (extra, rest) = rest.split_at_mut(extra_plane.len());
+            let low = &mut rest[..low_plane.len()];
+            let parts = EncodedParts { byte_plane: bytes, extra_plane: extra, low_plane: low, segment };
+            let mut behind = [byte_plane, extra_plane, low_plane].map(Behind::new);
+            encode(parts, Some(&mut behind), &mut scratch.wide);
+            for (plane, behind) in [bytes, extra, low].into_iter().zip(&mut behind) {
+                kernels.stream_rest(plane, behind);
+            }
+        } else {
+            encode(EncodedParts { byte_plane, extra_plane, low_plane, segment }, None, &mut scratch.wide);
+        }
         if is_last {
             self.finish(end);
-        }
-
-        if let Some(pieces) = self.pieces {
-            let EncodedParts { byte_plane, extra_plane, low_plane, segment } = parts;
-            pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
-            let start = layout.decoded_range(ranges.tiles).start;
-            pieces
-                .content(index, &self.source[start..if is_last { self.source.len() } else { start + elements.len() }]);
         }
     }
 

@@ -37,8 +37,11 @@ impl Variant {
     ///
     /// [`Error::Unavailable`] if the name is unknown or the processor cannot run it.
     pub(crate) fn choose(name: Option<&str>) -> Result<Self> {
-        let from_environment = || std::env::var_os(ENVIRONMENT).map(|name| name.to_string_lossy().into_owned());
-        match name.map(str::to_owned).or_else(from_environment) {
+        Self::choose_with(name, std::env::var_os(ENVIRONMENT).map(|name| name.to_string_lossy().into_owned()))
+    }
+
+    fn choose_with(name: Option<&str>, environment: Option<String>) -> Result<Self> {
+        match name.map(str::to_owned).or(environment) {
             Some(name) => Self::named(&name),
             None => Ok(Self::available()[0]),
         }
@@ -74,6 +77,17 @@ mod tests {
         let error = Variant::named("neon").unwrap_err();
         assert!(matches!(error, Error::Unavailable { .. }));
         assert!(error.to_string().contains("`portable`, `scalar`"), "{error}");
+    }
+
+    #[test]
+    fn the_option_goes_before_the_environment() {
+        let name = |name, environment: Option<&str>| {
+            Variant::choose_with(name, environment.map(str::to_owned)).map(Variant::name).ok()
+        };
+        assert_eq!(name(Some("portable"), Some("scalar")), Some("portable"));
+        assert_eq!(name(None, Some("scalar")), Some("scalar"));
+        assert_eq!(name(None, Some("fast")), None);
+        assert_eq!(name(None, None), Some(Variant::available()[0].name()));
     }
 
     #[test]

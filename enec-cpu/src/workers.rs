@@ -1,10 +1,12 @@
 //! The threads of one backend.
 
 use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use enec_core::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::kernels::Scratch;
 use crate::schedule::{Part, Schedule};
 
 /// A pool of threads; with one thread there is no pool and the caller works alone.
@@ -12,6 +14,8 @@ use crate::schedule::{Part, Schedule};
 pub(crate) struct Workers {
     pool: Option<ThreadPool>,
     threads: usize,
+    /// What threads reuse, while none of them has it.
+    scratch: Mutex<Vec<Box<Scratch>>>,
 }
 
 impl Workers {
@@ -28,7 +32,7 @@ impl Workers {
             backend: "cpu".into(),
             reason: format!("cannot start {threads} threads: {error}"),
         })?;
-        Ok(Self { pool, threads })
+        Ok(Self { pool, threads, scratch: Mutex::new(Vec::new()) })
     }
 
     /// Number of threads.
@@ -36,16 +40,14 @@ impl Workers {
         self.threads
     }
 
-    /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last.
-    pub(crate) fn run<S>(
-        &self,
-        schedule: &Schedule,
-        scratch: impl Fn() -> S + Sync,
-        work: impl Fn(&mut S, Part) + Sync,
-    ) {
+    /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last. Each thread ends with `finish`.
+    pub(crate) fn run(&self, schedule: &Schedule, work: impl Fn(&mut Scratch, Part) + Sync, finish: impl Fn() + Sync) {
         let take_all = || {
-            let mut scratch = scratch();
+            let idle = self.idle_scratch().pop();
+            let mut scratch = idle.unwrap_or_else(Scratch::new);
             schedule.take().for_each(|part| work(&mut scratch, part));
+            finish();
+            self.idle_scratch().push(scratch);
         };
         match &self.pool {
             Some(pool) if schedule.len() > 1 => pool.scope(|scope| {
@@ -56,5 +58,9 @@ impl Workers {
             _ if schedule.len() > 0 => take_all(),
             _ => {}
         }
+    }
+
+    fn idle_scratch(&self) -> MutexGuard<'_, Vec<Box<Scratch>>> {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,9 +1,15 @@
 //! Every variant of the kernels against the reference codec, byte for byte.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "a test that panics has failed, and its numbers are small"
+)]
+
 mod common;
 
 use common::{Random, backends, decode, encode, inputs, windows};
-use enec_format::geometry::TILE_ELEMENTS;
+use enec_format::geometry::{LANES, TILE_ELEMENTS};
 use enec_format::{Coding, DecodePlan, Dtype, EncodeOutcome, EncodePlan, Stream, TwoWindows, reference};
 
 /// Around every edge of tile and block.
@@ -69,6 +75,28 @@ fn ranges_of_tiles_start_and_end_anywhere() {
                 let decoded = decode(&**backend, &plan, stream.bytes(), round, None);
                 assert!(decoded == expected, "{} {dtype:?} {start}..{end}", backend.info().variant);
             }
+        }
+    }
+}
+
+/// Targets beyond the size of caches are written past them: another way to every byte, whatever the target's alignment is.
+#[test]
+fn large_tensors_encode_and_decode_like_the_reference() {
+    let backends = backends();
+    for (dtype, shift) in [(Dtype::Bf16, 0), (Dtype::F16, 2), (Dtype::F32, 61)] {
+        let windows = TwoWindows::new(dtype, dtype.exponent_mask() / 2, 2).unwrap();
+        let count = (8 << 20) / dtype.element_bytes() + 3 * TILE_ELEMENTS + 77;
+        let (_, source) = inputs(dtype, 60_000, windows.common_base(), 2).swap_remove(0);
+        let source: Vec<u8> = source.iter().copied().cycle().take(count * dtype.element_bytes()).collect();
+        let plan = EncodePlan::new(dtype, Coding::TwoWindows(windows), count).unwrap();
+        check(&backends, &plan, &source, shift, &format!("{dtype:?} at {shift}"));
+        let stream = reference::encode_plan(&plan, &source).unwrap();
+        let whole = DecodePlan::whole(&Stream::open(&stream).unwrap());
+        let start = 3;
+        let part = whole.clone().with_tiles(start..whole.layout().tiles, true).unwrap();
+        for backend in &backends {
+            let decoded = decode(&**backend, &part, &stream, shift + 1, None);
+            assert!(decoded == source[start * dtype.tile_bytes()..], "{} {dtype:?}", backend.info().variant);
         }
     }
 }
@@ -154,29 +182,40 @@ fn streams_that_change_after_validation_do_no_harm() {
     }
 }
 
+/// One block at common width 0 whose wide lanes need all exponent bits: 1008 of them fill the variable section to the very limit.
 #[test]
 fn the_stored_rule_holds_at_its_very_limit() {
     let backends = backends();
-    for dtype in Dtype::FLOATS {
-        let (base, count) = (dtype.exponent_mask() / 2, 16384 * 2 + 100);
-        let windows = TwoWindows::new(dtype, base, 1).unwrap();
-        let plan = EncodePlan::new(dtype, Coding::TwoWindows(windows), count).unwrap();
-        let mut outcomes = [0; 2];
-        // More and more wide lanes, until nothing is gained.
-        for wide in 0..=64 {
-            let exponents = (0..count).map(|i| if i % 128 % 64 < wide { base - (i / 128 % 16) as u8 } else { base });
-            let source = common::with_exponents(dtype, &mut Random(wide as u64), exponents);
-            let mut expected = vec![0; plan.target_len()];
-            let outcome = reference::encode(&plan, &source, &mut expected).unwrap();
-            let len = plan.written(outcome).unwrap().stream_len;
-            outcomes[usize::from(outcome == EncodeOutcome::Stored)] += 1;
-            for backend in &backends {
-                let (found, body) = encode(&**backend, &plan, &source, wide, None);
-                assert_eq!(found, outcome, "{} {dtype:?} {wide}", backend.info().variant);
-                assert!(body == expected[64..len], "{} {dtype:?} {wide}", backend.info().variant);
+    for (dtype, largest_coded) in [(Dtype::Bf16, 1008), (Dtype::F16, 992), (Dtype::F32, 1008)] {
+        let windows = TwoWindows::new(dtype, dtype.exponent_mask(), 0).unwrap();
+        for (count, blocks) in [(16384, 1), (16384 + 100, 1), (16384 * 3, 3)] {
+            let plan = EncodePlan::new(dtype, Coding::TwoWindows(windows), count).unwrap();
+            for wide in [largest_coded - 16, largest_coded, largest_coded + 1, 1024] {
+                let random = &mut Random(wide as u64);
+                let exponents = (0..count).map(|i| {
+                    let (row, lane) = (i / LANES % 16, i / TILE_ELEMENTS % 8 * LANES + i % LANES);
+                    let is_wide = lane < wide;
+                    if is_wide { (row.to_le_bytes()[0] * 17) & dtype.exponent_mask() } else { dtype.exponent_mask() }
+                });
+                let source = common::with_exponents(dtype, random, exponents);
+                let mut expected = vec![0; plan.target_len()];
+                let outcome = reference::encode(&plan, &source, &mut expected).unwrap();
+                match outcome {
+                    EncodeOutcome::Stored => assert!(wide > largest_coded || blocks > 1, "{dtype:?} {count} {wide}"),
+                    EncodeOutcome::Coded { variable_len } => {
+                        assert!(wide <= largest_coded, "{dtype:?} {count} {wide}");
+                        let is_full = variable_len == plan.variable_limit();
+                        assert_eq!(is_full, dtype != Dtype::F16 && blocks == 1 && wide == 1008, "{dtype:?} {wide}");
+                    }
+                }
+                let len = plan.written(outcome).unwrap().stream_len;
+                for backend in &backends {
+                    let (found, body) = encode(&**backend, &plan, &source, wide % 64, None);
+                    assert_eq!(found, outcome, "{} {dtype:?} {count} {wide}", backend.info().variant);
+                    assert!(body == expected[64..len], "{} {dtype:?} {count} {wide}", backend.info().variant);
+                }
             }
         }
-        assert!(outcomes.iter().all(|&count| count > 0), "{dtype:?}: both outcomes must occur, {outcomes:?}");
     }
 }
 

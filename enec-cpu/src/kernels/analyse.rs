@@ -9,6 +9,9 @@ use super::WideLanes;
 use super::float::{Float, VECTORS};
 use super::isa::{Isa, Kernel};
 
+/// How many tiles ahead elements are asked for: measured, 1 to 7 differ by less than the noise.
+const PREFETCH_TILES: usize = 2;
+
 /// See [`Kernels::analyse`](super::Kernels::analyse).
 pub(super) struct Analyse<'a, F> {
     pub(super) windows: TwoWindows,
@@ -31,6 +34,7 @@ impl<F: Float> Kernel for Analyse<'_, F> {
         let tiles = elements.chunks_exact(F::DTYPE.tile_bytes());
         for (tile, mask) in tiles.zip(mask.as_chunks_mut::<TILE_MASK_BYTES>().0) {
             for (strip, mask) in mask.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                isa.prefetch(tile, PREFETCH_TILES * tile.len(), strip, TILE_MASK_BYTES / 4);
                 let (mut bounds, mut wide) = ([(isa.splat(0), isa.splat(0)); 2], [isa.splat(0); 2]);
                 for half in 0..2 {
                     let (smallest, largest) = lane_range::<I, F>(isa, tile, 2 * strip + half);

@@ -27,6 +27,7 @@ macro_rules! intrinsic {
 
 impl Isa for Avx2 {
     type Vector = __m256i;
+    const FIXED_WIDTHS: bool = true;
 
     #[inline(always)]
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {
@@ -178,6 +179,35 @@ impl Isa for Avx2 {
             store_half(self, halves[0], window_mut(row, ranks[0]));
             store_half(self, halves[1], window_mut(row, ranks[1]));
         }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
+        let share = bytes.len() / count;
+        let mut offset = 0;
+        while offset < share {
+            let address = bytes.as_ptr().wrapping_add(distance + index * share + offset);
+            // SAFETY: every x86-64 processor has the instruction, and it may be given any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+            offset += 64;
+        }
+    }
+
+    #[inline(always)]
+    fn stream_line(self, source: &[u8; 64], target: &mut [u8; 64]) {
+        let (source, target) = (source.as_ptr().cast::<__m256i>(), target.as_mut_ptr().cast::<__m256i>());
+        assert!(target.addr().is_multiple_of(32));
+        // SAFETY: the processor has AVX2; both point to 64 bytes, and the target's lie on a 32-byte boundary.
+        unsafe {
+            let (first, second) = (_mm256_loadu_si256(source), _mm256_loadu_si256(source.add(1)));
+            _mm256_stream_si256(target, first);
+            _mm256_stream_si256(target.add(1), second);
+        }
+    }
+
+    fn fence(self) {
+        // SAFETY: every x86-64 processor has the instruction.
+        unsafe { _mm_sfence() }
     }
 }
 

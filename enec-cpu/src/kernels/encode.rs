@@ -7,34 +7,40 @@ use enec_format::geometry::{ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BY
 
 use super::float::{Float, VECTORS, pair, split, vector_mut};
 use super::isa::{Isa, Kernel};
-use super::pack::pack;
+use super::pack::{Fixed, Width, pack};
 use super::scratch::WideRows;
-use super::{EncodeBlock, EncodedParts};
+use super::{Behind, EncodeBlock, EncodedParts};
 
-/// Writes all planes at common width `M`, and what the wide lanes need of the high segment to `wide`, unpacked.
-pub(super) struct EncodePlanes<'a, 'b, F, const M: usize> {
+/// Writes all planes, the low plane at `common_width`, and what the wide lanes need of the high segment to `wide`, unpacked.
+pub(super) struct EncodePlanes<'a, 'b, 'c, F, W> {
+    pub(super) common_width: W,
     pub(super) block: &'a EncodeBlock<'a>,
     pub(super) parts: &'a mut EncodedParts<'b>,
+    pub(super) behind: Option<&'a mut [Behind<'c>; 3]>,
     pub(super) wide: &'a mut WideRows,
     pub(super) float: PhantomData<F>,
 }
 
-impl<F: Float, const M: usize> Kernel for EncodePlanes<'_, '_, F, M> {
+impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { block, parts, wide, .. } = self;
+        let Self { common_width, block, parts, mut behind, wide, .. } = self;
+        let low_bytes = common_width.bits() * ROW_BYTES;
         let common_base = isa.splat(pair(block.windows.common_base()));
         let wide_base = isa.splat(pair(block.wide.base));
         let mut rank = 0;
         for (index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let mask = &block.mask.as_chunks::<TILE_MASK_BYTES>().0[index];
             let extra_bytes = F::DTYPE.tile_extra_bytes();
+            let (bytes_done, byte_plane) = parts.byte_plane.split_at_mut(index * TILE_BYTE_PLANE_BYTES);
+            let (extra_done, extra_plane) = parts.extra_plane.split_at_mut(index * extra_bytes);
+            let (low_done, low_plane) = parts.low_plane.split_at_mut(index * low_bytes);
             let mut planes = TilePlanes {
-                byte_plane: &mut parts.byte_plane[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES],
-                extra_plane: &mut parts.extra_plane[index * extra_bytes..][..extra_bytes],
-                low_plane: &mut parts.low_plane[index * M * ROW_BYTES..][..M * ROW_BYTES],
+                byte_plane: &mut byte_plane[..TILE_BYTE_PLANE_BYTES],
+                extra_plane: &mut extra_plane[..extra_bytes],
+                low_plane: &mut low_plane[..low_bytes],
             };
             for vector in 0..VECTORS {
                 let bits = u16::from_le_bytes([mask[2 * vector], mask[2 * vector + 1]]);
@@ -42,10 +48,15 @@ impl<F: Float, const M: usize> Kernel for EncodePlanes<'_, '_, F, M> {
                 if bits != 0 {
                     base = isa.select(isa.lane_mask(bits), wide_base, common_base);
                 }
-                let differences = planes.write::<I, F, M>(isa, tile, vector, base);
+                let differences = planes.write::<I, F, W>(isa, common_width, tile, vector, base);
                 if bits != 0 {
                     isa.compact(&differences, bits, wide, rank);
                     rank += bits.count_ones() as usize;
+                }
+                if let Some([bytes, extra, low]) = &mut behind {
+                    bytes.advance(isa, bytes_done, TILE_BYTE_PLANE_BYTES / VECTORS);
+                    extra.advance(isa, extra_done, extra_bytes / VECTORS);
+                    low.advance(isa, low_done, low_bytes / VECTORS);
                 }
             }
         }
@@ -63,9 +74,10 @@ struct TilePlanes<'a> {
 impl TilePlanes<'_> {
     /// Writes 16 lanes and returns their differences from `base`, as pairs.
     #[inline(always)]
-    fn write<I: Isa, F: Float, const M: usize>(
+    fn write<I: Isa, F: Float, W: Width>(
         &mut self,
         isa: I,
+        common_width: W,
         tile: &[u8],
         vector: usize,
         base: I::Vector,
@@ -87,36 +99,37 @@ impl TilePlanes<'_> {
             differences[row] = isa.subtract_bytes(base, exponents);
         }
         if F::DTYPE == Dtype::F16 {
-            for (row, words) in pack::<I, 3>(isa, &extra).into_iter().enumerate() {
+            for (row, words) in pack(isa, Fixed::<3>, &extra).into_iter().enumerate().take(3) {
                 isa.store(words, vector_mut(self.extra_plane, row, vector));
             }
         }
         let mut low = differences;
         for low in &mut low {
-            *low = isa.and(*low, isa.splat(pair(low_bits(M))));
+            *low = isa.and(*low, isa.splat(pair(low_bits(common_width.bits()))));
         }
-        for (row, words) in pack::<I, M>(isa, &low).into_iter().enumerate() {
+        for (row, words) in pack(isa, common_width, &low).into_iter().enumerate().take(common_width.bits()) {
             isa.store(words, vector_mut(self.low_plane, row, vector));
         }
         differences
     }
 }
 
-/// Packs the wide lanes' differences, without their lowest `common_width` bits, at width `H` into the high segment.
-pub(super) struct PackSegment<'a, const H: usize> {
+/// Packs the wide lanes' differences, without their lowest `common_width` bits, at `high_width` into the high segment.
+pub(super) struct PackSegment<'a, W> {
+    pub(super) high_width: W,
     pub(super) common_width: usize,
     pub(super) wide: &'a WideRows,
     pub(super) segment: &'a mut [u8],
 }
 
-impl<const H: usize> Kernel for PackSegment<'_, H> {
+impl<W: Width> Kernel for PackSegment<'_, W> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { common_width, wide, segment } = self;
-        let row_vectors = segment.len() / (H * 32);
-        let high_mask = isa.splat(pair(low_bits(H)));
+        let Self { high_width, common_width, wide, segment } = self;
+        let row_vectors = segment.len() / (high_width.bits() * 32);
+        let high_mask = isa.splat(pair(low_bits(high_width.bits())));
         let vectors = segment.as_chunks_mut::<32>().0;
         for index in 0..row_vectors {
             let mut high = [isa.splat(0); 8];
@@ -124,7 +137,7 @@ impl<const H: usize> Kernel for PackSegment<'_, H> {
                 let differences = isa.load(wide.vector(row, index));
                 *high = isa.and(isa.shift_down(differences, common_width), high_mask);
             }
-            for (row, words) in pack::<I, H>(isa, &high).into_iter().enumerate() {
+            for (row, words) in pack(isa, high_width, &high).into_iter().enumerate().take(high_width.bits()) {
                 isa.store(words, &mut vectors[row * row_vectors + index]);
             }
         }

@@ -1,5 +1,6 @@
 //! What the vectorised kernels need of an instruction set.
 
+use super::behind::LINE;
 use super::scratch::WideRows;
 
 /// An instruction set with vectors of 16 lanes of 16 bits. A value of the type proves that the processor has it.
@@ -8,6 +9,9 @@ use super::scratch::WideRows;
 pub(super) trait Isa: Copy + Send + Sync {
     /// 16 lanes of 16 bits. A lane often holds a pair of bytes: one of a row in 0..8, one of the row 8 below it.
     type Vector: Copy;
+
+    /// Whether kernels are compiled for each width, or once for all: straight code is faster, but takes the compiler a while.
+    const FIXED_WIDTHS: bool;
 
     /// Runs a kernel in a function compiled for this instruction set.
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output;
@@ -67,7 +71,7 @@ pub(super) trait Isa: Copy + Send + Sync {
     ///
     /// # Panics
     ///
-    /// If `rank` is above [`BLOCK_LANES`](super::scratch::BLOCK_LANES).
+    /// If `rank` is above the number of lanes of a block.
     fn expand(self, pairs: &mut [Self::Vector; 8], bits: u16, wide: &WideRows, rank: usize);
 
     /// Writes the lanes that are set in `bits`, in order, to the columns of `wide` from `rank` on; the columns behind them are
@@ -77,6 +81,28 @@ pub(super) trait Isa: Copy + Send + Sync {
     ///
     /// As [`expand`](Self::expand).
     fn compact(self, pairs: &[Self::Vector; 8], bits: u16, wide: &mut WideRows, rank: usize);
+
+    /// Asks for share `index` of `count` of the bytes that lie `distance` bytes behind the start of `bytes`, as many as these.
+    ///
+    /// Rows are read with a stride, which the processor's own prefetching does not follow well. What is asked for may lie behind
+    /// the slice, in the next block of the same plane or nowhere: nothing is read.
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
+        let _ = (bytes, distance, index, count);
+    }
+
+    /// Copies a line, past the caches if the instruction set can.
+    ///
+    /// # Panics
+    ///
+    /// If the target does not lie on a 64-byte boundary.
+    #[inline(always)]
+    fn stream_line(self, source: &[u8; LINE], target: &mut [u8; LINE]) {
+        *target = *source;
+    }
+
+    /// Orders what was streamed before what follows.
+    fn fence(self) {}
 }
 
 /// Code that is compiled once for each instruction set.

@@ -3,6 +3,7 @@
 mod analyse;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod behind;
 mod decode;
 mod encode;
 mod float;
@@ -20,20 +21,40 @@ use enec_format::{Dtype, TwoWindows, segment_len};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
+pub(crate) use behind::Behind;
 pub(crate) use portable::Portable;
 pub(crate) use scalar::Scalar;
-pub(crate) use scratch::Scratch;
+pub(crate) use scratch::{Scratch, WideRows};
 
 /// One variant of the kernels. The value proves that the processor can run it.
 pub(crate) trait Kernels: Copy + Send + Sync {
     /// Finds the wide lanes of the whole tiles in `elements` and writes their mask, 16 bytes per tile.
     fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes;
 
-    /// Writes the planes and the segment of an analysed block, every byte of them.
-    fn encode(self, block: &EncodeBlock<'_>, parts: &mut EncodedParts<'_>, scratch: &mut Scratch);
+    /// Writes the planes and the segment of an analysed block, every byte of them, and streams the planes to `behind`, byte, extra and
+    /// low plane, as [`decode`](Self::decode) does.
+    fn encode(
+        self,
+        block: &EncodeBlock<'_>,
+        parts: &mut EncodedParts<'_>,
+        behind: Option<&mut [Behind<'_>; 3]>,
+        wide: &mut WideRows,
+    );
 
-    /// Decodes tiles of a block.
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], scratch: &mut Scratch);
+    /// Decodes tiles of a block, and meanwhile streams what it has decoded to `behind`, if there is one: the processor writes while
+    /// it computes. What `behind` is still to get when this returns is left to [`stream`](Self::stream).
+    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows);
+
+    /// Copies bytes, past the caches if the processor can; [`fence`](Self::fence) completes it.
+    fn stream(self, source: &[u8], target: &mut [u8]) {
+        self.stream_rest(source, &mut Behind::new(target));
+    }
+
+    /// Streams the rest of `source`, whose start has been streamed.
+    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>);
+
+    /// Makes what this thread streamed visible to whoever learns that the thread is done.
+    fn fence(self);
 }
 
 /// The wide lanes of a block and the window that covers them.

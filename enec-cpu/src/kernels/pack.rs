@@ -6,38 +6,66 @@
 
 use super::isa::Isa;
 
-/// Bits `from..to` of both halves of a word.
-const fn bits(from: usize, to: usize) -> u16 {
+/// A width of packed values, 0 to 8 bits.
+pub(super) trait Width: Copy {
+    /// The bits.
+    fn bits(self) -> usize;
+}
+
+/// A width that is known when the kernel is compiled: its loops become straight code.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fixed<const BITS: usize>;
+
+/// A width that is known when the kernel runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Any(pub(super) usize);
+
+impl<const BITS: usize> Width for Fixed<BITS> {
+    #[inline(always)]
+    fn bits(self) -> usize {
+        BITS
+    }
+}
+
+impl Width for Any {
+    #[inline(always)]
+    fn bits(self) -> usize {
+        self.0
+    }
+}
+
+/// Bits `from..to` of both bytes of a pair.
+#[inline(always)]
+fn bits(from: usize, to: usize) -> u16 {
     ((1 << to) - (1 << from)) * 0x0101
 }
 
-/// Packs values of `W` bits.
+/// Packs values of `width` bits into as many words; the words behind them are zero.
 #[inline(always)]
-pub(super) fn pack<I: Isa, const W: usize>(isa: I, pairs: &[I::Vector; 8]) -> [I::Vector; W] {
-    let mut bytes = [isa.splat(0); W];
-    for (k, byte) in bytes.iter_mut().enumerate() {
-        for (t, &pair) in pairs.iter().enumerate() {
-            // The value lies at bits t W.. of its half, byte k at bits 8 k...
-            let (value, start) = (t * W, 8 * k);
-            if value + W <= start || value >= start + 8 {
-                continue;
-            }
-            let part = if value < start {
-                let cut = start - value;
-                isa.and(isa.shift_down(pair, cut), isa.splat(bits(0, W - cut)))
-            } else {
-                let shift = value - start;
-                let shifted = isa.shift_up(pair, shift);
-                if shift + W > 8 { isa.and(shifted, isa.splat(bits(shift, 8))) } else { shifted }
-            };
-            *byte = isa.or(*byte, part);
+pub(super) fn pack<I: Isa, W: Width>(isa: I, width: W, pairs: &[I::Vector; 8]) -> [I::Vector; 8] {
+    let width = width.bits();
+    let (mut bytes, mut words) = ([isa.splat(0); 8], [isa.splat(0); 8]);
+    if width == 0 {
+        return words;
+    }
+    for (t, &pair) in pairs.iter().enumerate() {
+        let (k, shift) = (t * width / 8, t * width % 8);
+        if shift + width <= 8 {
+            bytes[k] = isa.or(bytes[k], isa.shift_up(pair, shift));
+        } else {
+            // The masks also stop what a shift of words moves from one byte of the pair into the other.
+            let here = 8 - shift;
+            bytes[k] = isa.or(bytes[k], isa.and(isa.shift_up(pair, shift), isa.splat(bits(shift, 8))));
+            bytes[k + 1] = isa.and(isa.shift_down(pair, here), isa.splat(bits(0, width - here)));
         }
     }
-    let mut words = [isa.splat(0); W];
-    for (i, word) in words.iter_mut().enumerate() {
+    // String byte k is the high byte of pair k, string byte k + width its low byte.
+    for (i, word) in words.iter_mut().enumerate().take(width) {
         let (low, high) = (2 * i, 2 * i + 1);
-        let low = if low < W { isa.shift_down(bytes[low], 8) } else { isa.and(bytes[low - W], isa.splat(0x00FF)) };
-        let high = if high < W { isa.and(bytes[high], isa.splat(0xFF00)) } else { isa.shift_up(bytes[high - W], 8) };
+        let low =
+            if low < width { isa.shift_down(bytes[low], 8) } else { isa.and(bytes[low - width], isa.splat(0x00FF)) };
+        let high =
+            if high < width { isa.and(bytes[high], isa.splat(0xFF00)) } else { isa.shift_up(bytes[high - width], 8) };
         *word = isa.or(low, high);
     }
     words
@@ -45,29 +73,26 @@ pub(super) fn pack<I: Isa, const W: usize>(isa: I, pairs: &[I::Vector; 8]) -> [I
 
 /// Undoes [`pack`].
 #[inline(always)]
-pub(super) fn unpack<I: Isa, const W: usize>(isa: I, words: &[I::Vector; W]) -> [I::Vector; 8] {
-    let mut bytes = [isa.splat(0); W];
-    for (k, byte) in bytes.iter_mut().enumerate() {
-        let first = words[k / 2];
-        let high = if k.is_multiple_of(2) { isa.shift_up(first, 8) } else { isa.and(first, isa.splat(0xFF00)) };
-        let second = words[(k + W) / 2];
-        let low =
-            if (k + W).is_multiple_of(2) { isa.and(second, isa.splat(0x00FF)) } else { isa.shift_down(second, 8) };
-        *byte = isa.or(high, low);
-    }
-    let mut pairs = [isa.splat(0); 8];
-    if W == 0 {
+pub(super) fn unpack<I: Isa, W: Width>(isa: I, width: W, words: &[I::Vector; 8]) -> [I::Vector; 8] {
+    let width = width.bits();
+    let (mut bytes, mut pairs) = ([isa.splat(0); 8], [isa.splat(0); 8]);
+    if width == 0 {
         return pairs;
     }
+    for k in 0..width {
+        let (high, low) = (words[k / 2], words[(k + width) / 2]);
+        let high = if k.is_multiple_of(2) { isa.shift_up(high, 8) } else { isa.and(high, isa.splat(0xFF00)) };
+        let low = if (k + width).is_multiple_of(2) { isa.and(low, isa.splat(0x00FF)) } else { isa.shift_down(low, 8) };
+        bytes[k] = isa.or(high, low);
+    }
     for (t, pair) in pairs.iter_mut().enumerate() {
-        let (k, shift) = (t * W / 8, t * W % 8);
-        let here = W.min(8 - shift);
-        let low = isa.and(isa.shift_down(bytes[k], shift), isa.splat(bits(0, here)));
-        *pair = if here == W {
-            low
-        } else {
-            isa.or(low, isa.and(isa.shift_up(bytes[k + 1], here), isa.splat(bits(here, W))))
-        };
+        let (k, shift) = (t * width / 8, t * width % 8);
+        let here = width.min(8 - shift);
+        *pair = isa.and(isa.shift_down(bytes[k], shift), isa.splat(bits(0, here)));
+        if here < width {
+            let rest = isa.and(isa.shift_up(bytes[k + 1], here), isa.splat(bits(here, width)));
+            *pair = isa.or(*pair, rest);
+        }
     }
     pairs
 }

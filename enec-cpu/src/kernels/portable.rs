@@ -34,6 +34,7 @@ impl Words {
 
 impl Isa for Portable {
     type Vector = Words;
+    const FIXED_WIDTHS: bool = false;
 
     #[inline(always)]
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {

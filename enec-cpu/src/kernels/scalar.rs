@@ -3,7 +3,7 @@
 use enec_format::geometry::{LANES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 use enec_format::{Dtype, TwoWindows, padded_lanes};
 
-use super::{DecodeBlock, EncodeBlock, EncodedParts, Kernels, Scratch, WideLanes};
+use super::{Behind, DecodeBlock, EncodeBlock, EncodedParts, Kernels, Portable, WideLanes, WideRows};
 
 /// Runs anywhere.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,13 @@ impl Kernels for Scalar {
         WideLanes::new(windows, lanes, smallest_wide, largest_wide)
     }
 
-    fn encode(self, block: &EncodeBlock<'_>, parts: &mut EncodedParts<'_>, _: &mut Scratch) {
+    fn encode(
+        self,
+        block: &EncodeBlock<'_>,
+        parts: &mut EncodedParts<'_>,
+        _: Option<&mut [Behind<'_>; 3]>,
+        _: &mut WideRows,
+    ) {
         let EncodeBlock { dtype, windows, wide, .. } = *block;
         let (common_width, high_width) = (windows.common_width(), wide.high_width(windows));
         let low_bytes = usize::from(common_width) * ROW_BYTES;
@@ -59,7 +65,7 @@ impl Kernels for Scalar {
         }
     }
 
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], _: &mut Scratch) {
+    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], _: Option<&mut Behind<'_>>, _: &mut WideRows) {
         let &DecodeBlock { dtype, common_base, common_width, wide_base, high_width, .. } = block;
         let low_bytes = usize::from(common_width) * ROW_BYTES;
         let mut rank = block.first_rank();
@@ -89,6 +95,12 @@ impl Kernels for Scalar {
             }
         }
     }
+
+    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>) {
+        behind.finish(Portable, source);
+    }
+
+    fn fence(self) {}
 }
 
 /// An element in its three parts.

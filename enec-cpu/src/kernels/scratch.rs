@@ -1,17 +1,20 @@
 //! Memory that one thread reuses from block to block.
 
-use enec_format::geometry::{BLOCK_TILES, LANES};
+use enec_format::geometry::{BLOCK_ELEMENTS, BLOCK_TILES, LANES, TILE_ELEMENTS};
 
 /// Lanes of a block.
-pub(super) const BLOCK_LANES: usize = BLOCK_TILES * LANES;
+const BLOCK_LANES: usize = BLOCK_TILES * LANES;
 
 /// Columns of [`WideRows`]: a vector's worth more than a block has lanes, so that the last one can be read and written whole.
 const COLUMNS: usize = BLOCK_LANES + 16;
 
+/// Bytes of the largest element.
+const LARGEST_ELEMENT: usize = 4;
+
 /// The wide lanes of one block side by side, in the order of their ranks: 8 rows of words, each a pair of bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct WideRows(pub(super) [[u8; 2 * COLUMNS]; 8]);
+pub(crate) struct WideRows(pub(super) [[u8; 2 * COLUMNS]; 8]);
 
 impl WideRows {
     /// 16 columns of one row.
@@ -41,15 +44,23 @@ impl WideRows {
     }
 }
 
+/// What is written of one block before it leaves the cache: its decoded bytes with the tail behind them, or its planes.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct BlockBytes(pub(crate) [u8; LARGEST_ELEMENT * (BLOCK_ELEMENTS + TILE_ELEMENTS)]);
+
 /// Memory of one thread.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    pub(super) wide: Box<WideRows>,
+    /// For the kernels.
+    pub(crate) wide: WideRows,
+    /// For whoever calls them.
+    pub(crate) block: BlockBytes,
 }
 
 impl Scratch {
     /// New memory, zeroed.
-    pub(crate) fn new() -> Self {
-        Self { wide: Box::new(WideRows([[0; _]; 8])) }
+    pub(crate) fn new() -> Box<Self> {
+        Box::new(Self { wide: WideRows([[0; _]; 8]), block: BlockBytes([0; _]) })
     }
 }

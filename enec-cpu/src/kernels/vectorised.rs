@@ -8,51 +8,30 @@ use super::analyse::Analyse;
 use super::decode::{DecodeTiles, UnpackSegment};
 use super::encode::{EncodePlanes, PackSegment};
 use super::float::{Bf16, F16, F32, Float};
-use super::isa::Isa;
-use super::{DecodeBlock, EncodeBlock, EncodedParts, Kernels, Scratch, WideLanes};
+use super::isa::{Isa, Kernel};
+use super::pack::{Any, Fixed};
+use super::{Behind, DecodeBlock, EncodeBlock, EncodedParts, Kernels, WideLanes, WideRows};
 
-/// Calls a kernel that is generic over a width with the width at hand.
+/// Evaluates an expression with `$width` as a [`Width`](super::pack::Width): known to the compiler if the instruction set wants it.
 macro_rules! with_width {
-    ($width:expr, $kernel:ident => $call:expr) => {
-        match $width {
-            0 => {
-                const $kernel: usize = 0;
-                $call
-            }
-            1 => {
-                const $kernel: usize = 1;
-                $call
-            }
-            2 => {
-                const $kernel: usize = 2;
-                $call
-            }
-            3 => {
-                const $kernel: usize = 3;
-                $call
-            }
-            4 => {
-                const $kernel: usize = 4;
-                $call
-            }
-            5 => {
-                const $kernel: usize = 5;
-                $call
-            }
-            6 => {
-                const $kernel: usize = 6;
-                $call
-            }
-            7 => {
-                const $kernel: usize = 7;
-                $call
-            }
-            _ => {
-                const $kernel: usize = 8;
-                $call
-            }
+    ($isa:ty, $bits:expr, $width:ident => $run:expr) => {
+        match (<$isa>::FIXED_WIDTHS, $bits) {
+            (false, bits) => with_width!(@ $width = Any(usize::from(bits)), $run),
+            (true, 0) => with_width!(@ $width = Fixed::<0>, $run),
+            (true, 1) => with_width!(@ $width = Fixed::<1>, $run),
+            (true, 2) => with_width!(@ $width = Fixed::<2>, $run),
+            (true, 3) => with_width!(@ $width = Fixed::<3>, $run),
+            (true, 4) => with_width!(@ $width = Fixed::<4>, $run),
+            (true, 5) => with_width!(@ $width = Fixed::<5>, $run),
+            (true, 6) => with_width!(@ $width = Fixed::<6>, $run),
+            (true, 7) => with_width!(@ $width = Fixed::<7>, $run),
+            (true, _) => with_width!(@ $width = Fixed::<8>, $run),
         }
     };
+    (@ $width:ident = $value:expr, $run:expr) => {{
+        let $width = $value;
+        $run
+    }};
 }
 
 impl<I: Isa> Kernels for I {
@@ -65,36 +44,53 @@ impl<I: Isa> Kernels for I {
         }
     }
 
-    fn encode(self, block: &EncodeBlock<'_>, parts: &mut EncodedParts<'_>, scratch: &mut Scratch) {
+    fn encode(
+        self,
+        block: &EncodeBlock<'_>,
+        parts: &mut EncodedParts<'_>,
+        behind: Option<&mut [Behind<'_>; 3]>,
+        wide: &mut WideRows,
+    ) {
         match block.dtype {
-            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, parts, scratch),
-            Dtype::F16 => encode_planes::<I, F16>(self, block, parts, scratch),
-            Dtype::F32 => encode_planes::<I, F32>(self, block, parts, scratch),
+            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, parts, behind, wide),
+            Dtype::F16 => encode_planes::<I, F16>(self, block, parts, behind, wide),
+            Dtype::F32 => encode_planes::<I, F32>(self, block, parts, behind, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
         let common_width = usize::from(block.windows.common_width());
         if !parts.segment.is_empty() {
-            with_width!(block.wide.high_width(block.windows), H => {
-                self.vectorise(PackSegment::<H> { common_width, wide: &scratch.wide, segment: parts.segment });
+            let wide = &*wide;
+            let segment = &mut *parts.segment;
+            with_width!(I, block.wide.high_width(block.windows), high_width => {
+                self.vectorise(PackSegment { high_width, common_width, wide, segment });
             });
         }
     }
 
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], scratch: &mut Scratch) {
+    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows) {
         let common_width = usize::from(block.common_width);
         if block.high_width == 0 {
-            scratch.wide.clear(block.lanes);
+            wide.clear(block.lanes);
         } else if !block.segment.is_empty() {
-            with_width!(block.high_width, H => {
-                self.vectorise(UnpackSegment::<H> { common_width, segment: block.segment, wide: &mut scratch.wide });
+            let (segment, wide) = (block.segment, &mut *wide);
+            with_width!(I, block.high_width, high_width => {
+                self.vectorise(UnpackSegment { high_width, common_width, segment, wide });
             });
         }
         match block.dtype {
-            Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, scratch),
-            Dtype::F16 => decode_tiles::<I, F16>(self, block, target, scratch),
-            Dtype::F32 => decode_tiles::<I, F32>(self, block, target, scratch),
+            Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, behind, wide),
+            Dtype::F16 => decode_tiles::<I, F16>(self, block, target, behind, wide),
+            Dtype::F32 => decode_tiles::<I, F32>(self, block, target, behind, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
+    }
+
+    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>) {
+        self.vectorise(StreamRest { source, behind });
+    }
+
+    fn fence(self) {
+        Isa::fence(self);
     }
 }
 
@@ -102,17 +98,39 @@ fn encode_planes<I: Isa, F: Float>(
     isa: I,
     block: &EncodeBlock<'_>,
     parts: &mut EncodedParts<'_>,
-    scratch: &mut Scratch,
+    behind: Option<&mut [Behind<'_>; 3]>,
+    wide: &mut WideRows,
 ) {
-    let (wide, float) = (&mut *scratch.wide, PhantomData::<F>);
-    with_width!(block.windows.common_width(), M => {
-        isa.vectorise(EncodePlanes::<F, M> { block, parts, wide, float });
+    let float = PhantomData::<F>;
+    with_width!(I, block.windows.common_width(), common_width => {
+        isa.vectorise(EncodePlanes { common_width, block, parts, behind, wide, float });
     });
 }
 
-fn decode_tiles<I: Isa, F: Float>(isa: I, block: &DecodeBlock<'_>, target: &mut [u8], scratch: &Scratch) {
-    let (wide, float) = (&*scratch.wide, PhantomData::<F>);
-    with_width!(block.common_width, M => {
-        isa.vectorise(DecodeTiles::<F, M> { block, wide, target, float });
+fn decode_tiles<I: Isa, F: Float>(
+    isa: I,
+    block: &DecodeBlock<'_>,
+    target: &mut [u8],
+    behind: Option<&mut Behind<'_>>,
+    wide: &WideRows,
+) {
+    let float = PhantomData::<F>;
+    with_width!(I, block.common_width, common_width => {
+        isa.vectorise(DecodeTiles { common_width, block, wide, target, behind, float });
     });
+}
+
+/// See [`Kernels::stream_rest`].
+struct StreamRest<'a, 'b> {
+    source: &'a [u8],
+    behind: &'a mut Behind<'b>,
+}
+
+impl Kernel for StreamRest<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self, isa: I) {
+        self.behind.finish(isa, self.source);
+    }
 }

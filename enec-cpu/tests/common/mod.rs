@@ -10,22 +10,22 @@ use enec_format::geometry::{LANES, TILE_ELEMENTS};
 use enec_format::{DecodePlan, Dtype, EncodeOutcome, EncodePlan, TwoWindows};
 
 /// One backend for each variant of the kernels.
-pub fn backends() -> Vec<Arc<dyn Backend>> {
+pub(crate) fn backends() -> Vec<Arc<dyn Backend>> {
     let variants = (enec_cpu::DRIVER.probe)().unwrap().remove(0).variants;
     assert!(variants.contains(&"portable") && variants.contains(&"scalar"));
     variants.into_iter().map(|variant| open(variant, 1)).collect()
 }
 
-pub fn open(variant: &str, threads: usize) -> Arc<dyn Backend> {
+pub(crate) fn open(variant: &str, threads: usize) -> Arc<dyn Backend> {
     let threads = Some(NonZeroUsize::new(threads).unwrap());
     (enec_cpu::DRIVER.open)(&OpenOptions { device: 0, threads, variant: Some(variant.into()) }).unwrap()
 }
 
 /// A small deterministic generator (splitmix64).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -33,13 +33,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 }
 
 /// Elements with the given exponents and random other bits.
-pub fn with_exponents(dtype: Dtype, random: &mut Random, exponents: impl IntoIterator<Item = u8>) -> Vec<u8> {
+pub(crate) fn with_exponents(dtype: Dtype, random: &mut Random, exponents: impl IntoIterator<Item = u8>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for exponent in exponents {
         let (noise, exponent) = (random.next() as u32, u32::from(exponent));
@@ -54,7 +54,7 @@ pub fn with_exponents(dtype: Dtype, random: &mut Random, exponents: impl IntoIte
 }
 
 /// Inputs of this many elements, each with a name. Exponents are near `base` where that matters.
-pub fn inputs(dtype: Dtype, elements: usize, base: u8, width: u8) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn inputs(dtype: Dtype, elements: usize, base: u8, width: u8) -> Vec<(String, Vec<u8>)> {
     let random = &mut Random(u64::from(base) << 8 | u64::from(width));
     let mask = dtype.exponent_mask();
     let below = |steps: u64| base.wrapping_sub(steps.to_le_bytes()[0]) & mask;
@@ -95,45 +95,45 @@ pub fn inputs(dtype: Dtype, elements: usize, base: u8, width: u8) -> Vec<(String
 }
 
 /// What a run leaves behind, the guard bytes checked.
-pub const POISON: u8 = 0xA5;
+pub(crate) const POISON: u8 = 0xA5;
 const GUARD: usize = 67;
 
 /// A poisoned buffer that starts `shift` bytes after a 64-byte boundary, with guard bytes on both sides.
-pub struct Guarded {
+pub(crate) struct Guarded {
     bytes: Vec<u8>,
     start: usize,
     len: usize,
 }
 
 impl Guarded {
-    pub fn new(len: usize, shift: usize) -> Self {
+    pub(crate) fn new(len: usize, shift: usize) -> Self {
         let bytes = vec![POISON; len + 2 * GUARD + 128];
         let start = GUARD + (64 - (bytes.as_ptr() as usize + GUARD) % 64) % 64 + shift;
         Self { bytes, start, len }
     }
 
-    pub fn of(content: &[u8], shift: usize) -> Self {
+    pub(crate) fn of(content: &[u8], shift: usize) -> Self {
         let mut guarded = Self::new(content.len(), shift);
         guarded.bytes_mut().copy_from_slice(content);
         guarded
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.start + self.len]
     }
 
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.len]
     }
 
-    pub fn assert_guards(&self, what: &str) {
+    pub(crate) fn assert_guards(&self, what: &str) {
         let outside = self.bytes[..self.start].iter().chain(&self.bytes[self.start + self.len..]);
         assert!(outside.copied().all(|byte| byte == POISON), "{what}: wrote outside the target");
     }
 }
 
 /// Encodes into a poisoned buffer at an odd place; returns the outcome and the bytes after the header.
-pub fn encode(
+pub(crate) fn encode(
     backend: &dyn Backend,
     plan: &EncodePlan,
     source: &[u8],
@@ -158,7 +158,7 @@ pub fn encode(
 }
 
 /// Decodes into a poisoned buffer at an odd place.
-pub fn decode(
+pub(crate) fn decode(
     backend: &dyn Backend,
     plan: &DecodePlan,
     source: &[u8],
@@ -180,7 +180,7 @@ pub fn decode(
 }
 
 /// Windows for every width of the dtype, the base moving along.
-pub fn windows(dtype: Dtype) -> impl Iterator<Item = TwoWindows> {
+pub(crate) fn windows(dtype: Dtype) -> impl Iterator<Item = TwoWindows> {
     let (largest, bits) = (dtype.exponent_mask(), dtype.exponent_bits());
     (0..=bits).flat_map(move |width| {
         let bases = [largest / 2 + width, [0, largest][usize::from(width) % 2]];

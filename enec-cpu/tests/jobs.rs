@@ -1,0 +1,232 @@
+//! What goes beyond single jobs: threads, batches, pieces, device memory, options.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "a test that panics has failed, and its numbers are small"
+)]
+
+mod common;
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+
+use common::{Random, backends, decode, encode, inputs, open};
+use enec_core::{
+    Backend, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Error, OpenOptions, PieceSink, Source, Target,
+};
+use enec_format::geometry::{BLOCK_TILES, HEADER_BYTES};
+use enec_format::{Coding, DecodePlan, Dtype, EncodeOutcome, EncodePlan, Stream, TwoWindows, reference};
+
+fn sample(dtype: Dtype, count: usize) -> (EncodePlan, Vec<u8>) {
+    let windows = TwoWindows::new(dtype, dtype.exponent_mask() / 2, 2).unwrap();
+    let (_, source) = inputs(dtype, count, windows.common_base(), 2).swap_remove(0);
+    (EncodePlan::new(dtype, Coding::TwoWindows(windows), count).unwrap(), source)
+}
+
+#[test]
+fn bytes_do_not_depend_on_the_number_of_threads() {
+    for dtype in Dtype::FLOATS {
+        let (plan, source) = sample(dtype, 16384 * 12 + 5000);
+        let stream = reference::encode_plan(&plan, &source).unwrap();
+        for threads in [1, 2, 7] {
+            for variant in ["portable", "scalar"].into_iter().chain(backends()[..1].iter().map(|b| b.info().variant)) {
+                let backend = open(variant, threads);
+                let (_, body) = encode(&*backend, &plan, &source, 0, None);
+                assert!(body == stream[HEADER_BYTES..], "{variant} with {threads} threads");
+                let whole = DecodePlan::whole(&Stream::open(&stream).unwrap());
+                assert!(decode(&*backend, &whole, &stream, 0, None) == source, "{variant} with {threads} threads");
+            }
+        }
+    }
+}
+
+/// With more threads than cores, so that threads wait for blocks whose threads do not run; and the job stops in the middle.
+#[test]
+fn a_job_that_ends_as_stored_ends_for_all_threads() {
+    let backend = open("portable", 7);
+    let windows = TwoWindows::new(Dtype::Bf16, 127, 0).unwrap();
+    let count = 16384 * 60;
+    let random = &mut Random(1);
+    let mut source = vec![0; 2 * count];
+    source.fill_with(|| random.next() as u8);
+    let plan = EncodePlan::new(Dtype::Bf16, Coding::TwoWindows(windows), count).unwrap();
+    for _ in 0..8 {
+        let (outcome, body) = encode(&*backend, &plan, &source, 0, None);
+        assert_eq!(outcome, EncodeOutcome::Stored);
+        assert!(body == source);
+    }
+}
+
+#[test]
+fn batches_of_many_sizes_finish_every_job() {
+    for threads in [1, 3] {
+        let backend = open("portable", threads);
+        let jobs: Vec<_> = (0..90)
+            .map(|i| {
+                let count = [4096, 100, 16384 * 3, 2048, 0, 70_000][i % 6] + i;
+                let (plan, source) = sample(Dtype::FLOATS[i % 3], count);
+                let stream = reference::encode_plan(&plan, &source).unwrap();
+                (plan, source, stream)
+            })
+            .collect();
+
+        let mut targets: Vec<_> = jobs.iter().map(|(plan, ..)| vec![common::POISON; plan.target_len()]).collect();
+        let mut batch = EncodeBatch::new(backend.info());
+        for ((plan, source, _), target) in jobs.iter().zip(&mut targets) {
+            batch.push(EncodeJob::new(plan.clone(), Source::Host(source), Target::Host(target))).unwrap();
+        }
+        backend.encode(&mut batch).unwrap();
+        let outcomes: Vec<_> = batch.into_results().map(Result::unwrap).collect();
+        for (((plan, _, stream), target), outcome) in jobs.iter().zip(&targets).zip(outcomes) {
+            assert_eq!(plan.written(outcome).unwrap().stream_len, stream.len());
+            assert!(target[HEADER_BYTES..stream.len()] == stream[HEADER_BYTES..]);
+        }
+
+        let mut targets: Vec<_> = jobs.iter().map(|(_, source, _)| vec![common::POISON; source.len()]).collect();
+        let mut batch = DecodeBatch::new(backend.info());
+        for ((_, _, stream), target) in jobs.iter().zip(&mut targets) {
+            let plan = DecodePlan::whole(&Stream::open(stream).unwrap());
+            batch.push(DecodeJob::new(plan, Source::Host(stream), Target::Host(target))).unwrap();
+        }
+        backend.decode(&mut batch).unwrap();
+        batch.into_results().for_each(Result::unwrap);
+        assert!(jobs.iter().zip(&targets).all(|((_, source, _), target)| source == target));
+    }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Recorder {
+    content: Mutex<Vec<(usize, Vec<u8>)>>,
+    payload: Mutex<Vec<(usize, Vec<u8>)>>,
+}
+
+impl PieceSink for Recorder {
+    fn content(&self, block: usize, decoded: &[u8]) {
+        self.content.lock().unwrap().push((block, decoded.to_vec()));
+    }
+
+    fn payload(&self, block: usize, parts: &[&[u8]; 6]) {
+        self.payload.lock().unwrap().push((block, parts.concat()));
+    }
+}
+
+impl Recorder {
+    fn sorted(self) -> [Vec<(usize, Vec<u8>)>; 2] {
+        [self.content, self.payload].map(|list| {
+            let mut list = list.into_inner().unwrap();
+            list.sort();
+            list
+        })
+    }
+}
+
+#[test]
+fn pieces_are_those_of_the_whole_blocks() {
+    for backend in backends().into_iter().chain([open("portable", 3)]) {
+        for dtype in Dtype::FLOATS {
+            for count in [16384 * 3 + 2048 + 77, 16384 * 4 + 9, 16384 * 2] {
+                let (plan, source) = sample(dtype, count);
+                let bytes = reference::encode_plan(&plan, &source).unwrap();
+                let stream = Stream::open(&bytes).unwrap();
+                let layout = stream.layout();
+                let content = |block: usize| {
+                    let tiles = layout.block(block).tiles;
+                    let range = layout.decoded_range(tiles);
+                    let end = if block + 1 == layout.blocks() { source.len() } else { range.end };
+                    (block, source[range.start..end].to_vec())
+                };
+                let payload = |block: usize| (block, stream.block(block).parts().concat());
+                let all = 0..layout.blocks();
+
+                let recorder = Recorder::default();
+                encode(&*backend, &plan, &source, 1, Some(&recorder));
+                let expected = [all.clone().map(content).collect::<Vec<_>>(), all.clone().map(payload).collect()];
+                assert!(recorder.sorted() == expected, "encode {dtype:?} {count}");
+
+                let recorder = Recorder::default();
+                decode(&*backend, &DecodePlan::whole(&stream), &bytes, 1, Some(&recorder));
+                assert!(recorder.sorted() == [expected[0].clone(), Vec::new()], "decode {dtype:?} {count}");
+
+                // Half of the first block is no piece, and neither is the last block without its tail.
+                let range = BLOCK_TILES / 2..layout.tiles;
+                let part = DecodePlan::whole(&stream).with_tiles(range, false).unwrap();
+                let recorder = Recorder::default();
+                decode(&*backend, &part, &bytes, 1, Some(&recorder));
+                let whole_blocks = 1..layout.blocks() - usize::from(layout.tail.len > 0);
+                assert!(recorder.sorted()[0] == whole_blocks.map(content).collect::<Vec<_>>(), "{dtype:?} {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn device_memory_is_host_memory_with_a_queue() {
+    let backend = open("portable", 2);
+    let (plan, source) = sample(Dtype::Bf16, 50_000);
+    let expected = reference::encode_plan(&plan, &source).unwrap();
+
+    // Source and target lie in one buffer, behind each other.
+    let buffer = backend.alloc(source.len() + plan.target_len() + source.len()).unwrap();
+    let elements = buffer.slice(0..source.len()).unwrap();
+    let target = buffer.slice(source.len()..source.len() + plan.target_len()).unwrap();
+    let decoded = buffer.slice(source.len() + plan.target_len()..buffer.len()).unwrap();
+    let mut zeros = vec![1; buffer.len()];
+    backend.download(&buffer.full(), &mut zeros).unwrap();
+    assert!(zeros.iter().all(|&byte| byte == 0), "new device memory is zeroed");
+    backend.upload(&source, &elements).unwrap();
+
+    let mut batch = EncodeBatch::new(backend.info());
+    batch.push(EncodeJob::new(plan, Source::Device(elements), Target::Device(target.clone()))).unwrap();
+    backend.encode(&mut batch).unwrap();
+    batch.into_results().for_each(|result| assert!(result.is_ok()));
+    let stream = target.slice(0..expected.len()).unwrap();
+    let mut bytes = vec![0; expected.len()];
+    backend.download(&stream, &mut bytes).unwrap();
+    assert!(bytes[..HEADER_BYTES].iter().all(|&byte| byte == 0) && bytes[HEADER_BYTES..] == expected[HEADER_BYTES..]);
+
+    let whole = DecodePlan::whole(&Stream::open(&expected).unwrap());
+    let mut on_host = vec![0; source.len()];
+    let mut batch = DecodeBatch::new(backend.info());
+    let to_device = Target::Device(decoded.clone());
+    batch.push(DecodeJob::new(whole.clone(), Source::Device(stream.clone()), to_device)).unwrap();
+    batch.push(DecodeJob::new(whole, Source::Device(stream), Target::Host(&mut on_host))).unwrap();
+    backend.decode(&mut batch).unwrap();
+    batch.into_results().for_each(Result::unwrap);
+    let mut downloaded = vec![0; source.len()];
+    backend.download(&decoded, &mut downloaded).unwrap();
+    assert!(on_host == source && downloaded == source);
+}
+
+#[test]
+fn transfers_are_checked() {
+    let (backend, other) = (open("portable", 1), open("portable", 1));
+    let memory = backend.alloc(10).unwrap().full();
+    assert!(matches!(backend.upload(&[0; 9], &memory), Err(Error::Argument(_))));
+    assert!(matches!(backend.download(&memory, &mut [0; 11]), Err(Error::Argument(_))));
+    assert!(matches!(other.upload(&[0; 10], &memory), Err(Error::Argument(_))));
+    assert!(matches!(other.download(&memory, &mut [0; 10]), Err(Error::Argument(_))));
+}
+
+#[test]
+fn options_that_cannot_be_met_are_refused() {
+    let open = |options: OpenOptions| (enec_cpu::DRIVER.open)(&options).unwrap_err();
+    for options in [
+        OpenOptions { device: 1, ..OpenOptions::default() },
+        OpenOptions { variant: Some("neon".into()), ..OpenOptions::default() },
+        OpenOptions { variant: Some(String::new()), ..OpenOptions::default() },
+    ] {
+        assert!(matches!(open(options), Error::Unavailable { .. }));
+    }
+}
+
+#[test]
+fn information_names_variant_and_threads() {
+    let threads = NonZeroUsize::new(3);
+    let options = OpenOptions { threads, variant: Some("scalar".into()), ..OpenOptions::default() };
+    let backend = (enec_cpu::DRIVER.open)(&options).unwrap();
+    let info = Backend::info(&*backend);
+    assert_eq!((info.backend, info.variant), ("cpu", "scalar"));
+    assert!(info.fingerprint.contains("scalar threads=3"), "{}", info.fingerprint);
+}
