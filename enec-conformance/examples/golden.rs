@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use enec_conformance::golden::{Golden, Manifest, folder, sha256};
+use enec_conformance::golden::{Golden, Manifest, folder};
 use enec_conformance::inputs::Input;
 use enec_conformance::{Result, ensure};
 use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
@@ -172,51 +172,16 @@ fn goldens() -> Vec<Golden> {
     goldens
 }
 
-fn write(draft: bool) -> Result {
-    let mut manifest = Manifest { version: 1, streams: goldens() };
-    let mut streams = Vec::new();
-    for golden in &mut manifest.streams {
-        streams.push(golden.encoded()?);
-        golden.input_sha256 = sha256(&golden.elements());
-        golden.stream_sha256 = sha256(&streams[streams.len() - 1]);
-    }
-    let total: usize = streams.iter().map(Vec::len).sum();
-    ensure!(total <= LARGEST_TOTAL, "golden streams of {total} bytes, at most {LARGEST_TOTAL} wanted");
-    let frozen = Manifest::read().ok();
-    if let (Some(frozen), false) = (frozen, draft) {
-        for golden in &frozen.streams {
-            ensure!(
-                manifest.streams.contains(golden),
-                "golden stream `{}` is frozen; it may not change or go",
-                golden.name
-            );
-        }
-    }
-    fs::create_dir_all(folder())?;
-    for (golden, stream) in manifest.streams.iter().zip(&streams) {
-        let path = golden.path();
-        match fs::read(&path) {
-            Ok(existing) if existing == *stream => {}
-            Ok(_) if !draft => {
-                let path = path.display();
-                return Err(
-                    format!("{path} is frozen and differs; nothing may change it once version 1 is final").into()
-                );
-            }
-            _ => {
-                fs::write(&path, stream)?;
-                println!("wrote {}", path.display());
-            }
-        }
-    }
-    fs::write(folder().join("manifest.json"), manifest.to_json()?)?;
-    println!("{} streams, {total} bytes", manifest.streams.len());
+fn write(is_draft: bool) -> Result {
+    let written = Manifest { version: 1, streams: goldens() }.write(&folder(), is_draft)?;
+    println!("{written} golden streams written");
     check()
 }
 
 fn check() -> Result {
     let manifest = Manifest::read()?;
     let mut names = BTreeSet::from(["manifest.json".to_owned()]);
+    let mut total = 0;
     for golden in &manifest.streams {
         let frozen = golden.frozen()?;
         ensure!(golden.encoded()? == frozen, "{}: the reference encodes other bytes", golden.name);
@@ -225,13 +190,15 @@ fn check() -> Result {
         let elements = golden.elements();
         stream.check_content(&elements)?;
         ensure!(reference::decode_stream(&stream)? == elements, "{}: decoded bytes differ", golden.name);
-        names.insert(format!("{}.enec", golden.name));
+        names.insert(golden.file_name());
+        total += frozen.len();
     }
     for entry in fs::read_dir(folder())? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         ensure!(names.remove(&name), "`{name}` is not in the manifest");
     }
     ensure!(names.is_empty(), "missing: {names:?}");
+    ensure!(total <= LARGEST_TOTAL, "golden streams of {total} bytes, at most {LARGEST_TOTAL} wanted");
     cases_are_there(&manifest)
 }
 

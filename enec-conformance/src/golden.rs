@@ -1,7 +1,7 @@
 //! The golden streams of `testdata/v1`, frozen with the format, and the list that says what each of them is.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use enec_format::{Coding, Dtype, EncodePlan, FormatError, TwoWindows, reference};
 use serde::{Deserialize, Serialize};
@@ -55,24 +55,57 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Reads the manifest.
+    /// Reads the manifest of `testdata/v1`.
     ///
     /// # Errors
     ///
     /// If it cannot be read or is no manifest.
     pub fn read() -> Result<Self> {
-        let path = folder().join("manifest.json");
+        Self::read_from(&folder())
+    }
+
+    fn read_from(folder: &Path) -> Result<Self> {
+        let path = folder.join("manifest.json");
         let text = fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         Ok(serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?)
     }
 
-    /// The manifest as text.
+    /// Encodes the streams and writes those that a folder lacks, and the manifest with their hashes. Returns how many were written.
     ///
     /// # Errors
     ///
-    /// None that the type can cause.
-    pub fn to_json(&self) -> Result<String> {
-        Ok(serde_json::to_string_pretty(self)? + "\n")
+    /// Unless `is_draft`: if a stream there, or its entry in the manifest there, is another or would go. Nothing is written then.
+    pub fn write(mut self, folder: &Path, is_draft: bool) -> Result<usize> {
+        let mut missing = Vec::new();
+        for golden in &mut self.streams {
+            let stream = golden.encoded()?;
+            golden.input_sha256 = sha256(&golden.elements());
+            golden.stream_sha256 = sha256(&stream);
+            let path = folder.join(golden.file_name());
+            match fs::read(&path) {
+                Ok(existing) if existing == stream => {}
+                Ok(_) if !is_draft => {
+                    let path = path.display();
+                    return Err(format!(
+                        "{path} is frozen and differs; it may change only while the format is a draft"
+                    )
+                    .into());
+                }
+                _ => missing.push((path, stream)),
+            }
+        }
+        if let (Ok(frozen), false) = (Self::read_from(folder), is_draft) {
+            for golden in &frozen.streams {
+                let is_kept = self.streams.contains(golden);
+                ensure!(is_kept, "golden stream `{}` is frozen; its entry may not change or go", golden.name);
+            }
+        }
+        fs::create_dir_all(folder)?;
+        for (path, stream) in &missing {
+            fs::write(path, stream)?;
+        }
+        fs::write(folder.join("manifest.json"), serde_json::to_string_pretty(&self)? + "\n")?;
+        Ok(missing.len())
     }
 }
 
@@ -117,10 +150,10 @@ impl Golden {
         reference::encode_plan(&self.plan()?, &self.elements())
     }
 
-    /// Where the frozen stream lies.
+    /// The name of its file.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
-        folder().join(format!("{}.enec", self.name))
+    pub fn file_name(&self) -> String {
+        format!("{}.enec", self.name)
     }
 
     /// The frozen stream, once its hash and that of its elements have been checked against the manifest.
@@ -129,7 +162,7 @@ impl Golden {
     ///
     /// If it cannot be read, or a hash differs.
     pub fn frozen(&self) -> Result<Vec<u8>> {
-        let path = self.path();
+        let path = folder().join(self.file_name());
         let bytes = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         ensure!(sha256(&bytes) == self.stream_sha256, "{}: not the file that the manifest names", path.display());
         ensure!(sha256(&self.elements()) == self.input_sha256, "{}: its input builder has changed", self.name);

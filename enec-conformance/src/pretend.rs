@@ -7,8 +7,9 @@ mod memory;
 mod pieces;
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::ThreadId;
 
 use enec_core::{
     Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error, OpenOptions,
@@ -51,7 +52,7 @@ pub fn open(options: &OpenOptions, fault: Option<Fault>) -> Result<Arc<dyn Backe
         static OPENED: AtomicUsize = AtomicUsize::new(0);
         info.fingerprint += &OPENED.fetch_add(1, Ordering::Relaxed).to_string();
     }
-    Ok(Arc::new(Pretend { info, threads, fault, pool: Pool::default() }))
+    Ok(Arc::new(Pretend { info, threads, fault, pool: Pool::default(), first_thread: OnceLock::new() }))
 }
 
 fn info(index: usize, variant: &'static str, threads: usize) -> DeviceInfo {
@@ -73,6 +74,7 @@ struct Pretend {
     threads: usize,
     fault: Option<Fault>,
     pool: Pool,
+    first_thread: OnceLock<ThreadId>,
 }
 
 impl Backend for Pretend {
@@ -108,6 +110,10 @@ impl Backend for Pretend {
     }
 
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
+        let thread = std::thread::current().id();
+        if *self.first_thread.get_or_init(|| thread) != thread && self.has(Fault::OtherThreadsFail) {
+            return Err(self.fault_of_device("no current context".into()));
+        }
         if batch.jobs().is_empty() && self.has(Fault::EmptyBatchFails) {
             return Err(self.fault_of_device("a launch of no blocks".into()));
         }

@@ -69,10 +69,29 @@ pub fn main(driver: &Driver) -> ExitCode {
 #[must_use]
 pub fn main_with(driver: &Driver, gaps: &[Gap]) -> ExitCode {
     let required = std::env::var(REQUIRE).is_ok_and(|list| list.split(',').any(|name| name.trim() == driver.name));
-    libtest_mimic::run(&Arguments::from_args(), trials(driver, gaps, required)).exit_code()
+    let trials = plan(driver, gaps, required).into_iter().map(Planned::into_trial).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn trials(driver: &Driver, gaps: &[Gap], required: bool) -> Vec<Trial> {
+/// A trial to be.
+struct Planned {
+    name: String,
+    is_ignored: bool,
+    run: Box<dyn FnOnce() -> Result<(), String> + Send>,
+}
+
+impl Planned {
+    fn new(name: String, run: impl FnOnce() -> Result<(), String> + Send + 'static) -> Self {
+        Self { name, is_ignored: false, run: Box::new(run) }
+    }
+
+    fn into_trial(self) -> Trial {
+        let Self { name, is_ignored, run } = self;
+        Trial::test(name, || run().map_err(Failed::from)).with_ignored_flag(is_ignored)
+    }
+}
+
+fn plan(driver: &Driver, gaps: &[Gap], required: bool) -> Vec<Planned> {
     let devices = match (driver.probe)() {
         Ok(devices) if devices.is_empty() => return vec![absent(driver, "the probe found no device", required)],
         Ok(devices) => devices,
@@ -81,8 +100,8 @@ fn trials(driver: &Driver, gaps: &[Gap], required: bool) -> Vec<Trial> {
     let mut trials = Vec::new();
     for gap in gaps {
         if !cases::all().iter().any(|case| gap.covers(case.name())) {
-            let name = format!("{}/gap `{}` names no case", driver.name, gap.case);
-            trials.push(Trial::test(name, || Err(Failed::without_message())));
+            let name = format!("{} [known gap: `{}`]", driver.name, gap.case);
+            trials.push(Planned::new(name, || Err("names no case: delete the declared gap".into())));
         }
     }
     for device in devices {
@@ -113,24 +132,24 @@ impl Opened {
     }
 }
 
-fn trial(name: String, case: Case, gap: Option<Gap>, opened: Arc<Opened>) -> Trial {
+fn trial(name: String, case: Case, gap: Option<Gap>, opened: Arc<Opened>) -> Planned {
     let run = move || match opened.subject() {
         Ok(subject) => case.run(subject).map_err(|error| error.to_string()),
         Err(error) => Err(format!("cannot open the device: {error}")),
     };
     match gap {
-        None => Trial::test(name, move || run().map_err(Failed::from)),
-        Some(gap) => Trial::test(format!("{name} [known gap: {}]", gap.reason), move || match run() {
+        None => Planned::new(name, run),
+        Some(gap) => Planned::new(format!("{name} [known gap: {}]", gap.reason), move || match run() {
             Err(_) => Ok(()),
-            Ok(()) => Err(Failed::from("passes: delete the declared gap")),
+            Ok(()) => Err("passes: delete the declared gap".into()),
         }),
     }
 }
 
-fn absent(driver: &Driver, reason: &str, required: bool) -> Trial {
-    let name = format!("{} [no device: {reason}]", driver.name);
+fn absent(driver: &Driver, reason: &str, required: bool) -> Planned {
     let message = format!("no device: {reason}; {REQUIRE} names `{}`: {required}", driver.name);
-    Trial::test(name, move || Err(Failed::from(message))).with_ignored_flag(!required)
+    let planned = Planned::new(format!("{} [no device: {reason}]", driver.name), move || Err(message));
+    Planned { is_ignored: !required, ..planned }
 }
 
 #[cfg(test)]

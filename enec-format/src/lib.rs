@@ -7,7 +7,7 @@
 //! - [`Stream::open`] is the only way to read a stream: it validates everything but the hashes, so that whoever holds a
 //!   [`Stream`] may trust every size and offset in it.
 //! - [`EncodePlan`] and [`DecodePlan`] say where each byte of a conversion lies; backends work from them.
-//! - [`reference`] is the slow scalar codec, the oracle that every other implementation is compared with.
+//! - [`mod@reference`](mod@reference) is the slow scalar codec, the oracle that every other implementation is compared with.
 //!
 //! ```
 //! use enec_format::{Coding, Dtype, Stream, TwoWindows, reference};

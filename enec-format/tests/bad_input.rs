@@ -1,5 +1,7 @@
 //! Bad input: cuts, bit flips, random changes and absurd sizes give an error, never a panic, and never wrong elements.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use common::{Random, golden, goldens, repair, with_header};

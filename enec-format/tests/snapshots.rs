@@ -1,5 +1,7 @@
 //! Snapshots: headers and layouts of the golden streams, and the text of every kind of error.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::fmt::Write;
@@ -31,7 +33,7 @@ fn golden_headers() {
     }
 }
 
-/// A sealed BF16 stream of one block of two tiles with 17 wide lanes and a tail of one element: b = 127, m = 2, B = 130, n = 4.
+/// A sealed BF16 stream of one tile with 17 wide lanes and without a tail: b = 127, m = 2, B = 130, n = 4.
 fn bf16() -> Vec<u8> {
     golden("bf16_seventeen_wide_lanes")
 }

@@ -1,5 +1,7 @@
 //! Test vectors computed independently from the text of the format: `testdata/vectors/README.md` says what the fields mean.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use enec_format::{Coding, Dtype, EncodePlan, Header, Stream, TwoWindows, hash::xxh3_64, reference};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};

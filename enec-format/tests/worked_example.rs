@@ -1,5 +1,7 @@
 //! The worked example of `docs/format.md`, compared with the reference encoder.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use enec_format::{Coding, Dtype, TwoWindows, reference};
 
 fn example() -> Vec<u8> {

@@ -6,7 +6,7 @@ use enec_core::search::search;
 use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
 use enec_format::{Coding, Dtype, reference};
 
-use crate::inputs::{Input, distributions};
+use crate::inputs::Input;
 use crate::jobs::{Decoding, Encoding, check_decodings, check_encodings};
 use crate::{Case, Result, Subject};
 
@@ -26,10 +26,12 @@ fn same_bytes(subject: &Subject) -> Result {
     for dtype in Dtype::FLOATS {
         let top = u64::from(dtype.exponent_mask() / 2);
         let wide = Input::Lanes { seed: 80, wide: 129, base: top, width: 2, wide_base: top + 9, wide_width: 4 };
-        let mut tensors: Vec<Vec<u8>> = [1, TILE_ELEMENTS, BLOCK_ELEMENTS, 10 * BLOCK_ELEMENTS + TILE_ELEMENTS + 1]
+        let mut tensors: Vec<Vec<u8>> = [1, TILE_ELEMENTS, BLOCK_ELEMENTS, 8 * BLOCK_ELEMENTS + TILE_ELEMENTS + 1]
             .map(|count| wide.bytes(dtype, count))
             .into();
-        tensors.extend(distributions(dtype).iter().map(|(_, input)| input.bytes(dtype, 2 * BLOCK_ELEMENTS)));
+        // One that ends as stored, where threads have to agree to give up, and one with a long variable section.
+        tensors.push(Input::Uniform { seed: 81 }.bytes(dtype, 4 * BLOCK_ELEMENTS));
+        tensors.push(Input::Weights { seed: 82, top, zeros: 40 }.bytes(dtype, 4 * BLOCK_ELEMENTS));
         let encodings = tensors.iter().map(|elements| {
             let coding = Coding::TwoWindows(search(dtype, elements));
             Encoding::of(format!("{} bytes of {}", elements.len(), dtype.name()), dtype, coding, elements)

@@ -112,6 +112,8 @@ faults! {
     EmptyJobForgotten => "batch/every_job_has_a_status",
     /// A batch without jobs is an error.
     EmptyBatchFails => "batch",
+    /// Only the thread that ran the first batch may run others.
+    OtherThreadsFail => "batch/several_threads",
     /// Several threads write other bytes than one.
     ThreadsChangeBytes => "geometry",
     /// Content pieces are reported as those of the block before.

@@ -1,7 +1,5 @@
 //! Trials: how absence and gaps show.
 
-use libtest_mimic::Conclusion;
-
 use super::*;
 use crate::pretend;
 
@@ -13,42 +11,59 @@ const NOWHERE: Driver = Driver {
 
 const NONE: Driver = Driver { probe: || Ok(Vec::new()), ..NOWHERE };
 
-fn run(trials: Vec<Trial>) -> Conclusion {
-    let arguments = Arguments { quiet: true, ..Arguments::default() };
-    libtest_mimic::run(&arguments, trials)
+/// The planned trials of the pretend backend that contain `case` in their names.
+fn only(gaps: &[Gap], case: &str) -> Vec<Planned> {
+    plan(&pretend::DRIVER, gaps, false).into_iter().filter(|planned| planned.name.contains(case)).collect()
 }
 
-fn only(gaps: &[Gap], case: &str) -> Vec<Trial> {
-    let trials = trials(&pretend::DRIVER, gaps, false);
-    trials.into_iter().filter(|trial| trial.name().contains(case)).collect()
+fn failures(planned: Vec<Planned>) -> Vec<String> {
+    planned.into_iter().filter_map(|planned| (planned.run)().err()).collect()
 }
 
 #[test]
 fn absence_is_ignored_with_its_reason_unless_required() {
     for (driver, reason) in [(NOWHERE, "not built"), (NONE, "found no device")] {
-        let ignored = trials(&driver, &[], false);
-        assert!(ignored.len() == 1 && ignored[0].name().contains(reason), "{}", ignored[0].name());
-        let conclusion = run(ignored);
-        assert_eq!((conclusion.num_ignored, conclusion.num_failed), (1, 0));
-        let conclusion = run(trials(&driver, &[], true));
-        assert_eq!((conclusion.num_ignored, conclusion.num_failed), (0, 1));
+        for required in [false, true] {
+            let planned = plan(&driver, &[], required);
+            assert!(planned.len() == 1 && planned[0].name.contains(reason), "{}", planned[0].name);
+            assert_eq!(planned[0].is_ignored, !required);
+            assert!(failures(planned)[0].contains(reason), "run all the same, it fails");
+        }
     }
 }
 
 #[test]
 fn gaps_that_pass_or_name_nothing_fail() {
     let gap = |case| [Gap { case, reason: "declared by a test" }];
-    let trials = only(&gap("memory/empty"), "memory/empty");
-    assert!(trials.iter().all(|trial| trial.name().contains("declared by a test")));
-    assert!(!trials.is_empty() && run(trials).has_failed());
-    assert!(!run(only(&gap("memory/empty"), "memory/shared")).has_failed());
-    assert!(run(only(&gap("memory/nothing"), "memory/nothing")).has_failed());
+    let planned = only(&gap("memory/empty"), "memory/empty");
+    assert!(planned.iter().all(|planned| planned.name.contains("declared by a test") && !planned.is_ignored));
+    assert_eq!(failures(planned), ["passes: delete the declared gap"; 2]);
+    assert!(failures(only(&gap("memory/empty"), "memory/shared")).is_empty());
+    assert_eq!(failures(only(&gap("memory/nothing"), "memory/nothing")), ["names no case: delete the declared gap"]);
     assert!(!gap("memory/sh")[0].covers("memory/shared") && gap("memory")[0].covers("memory/shared"));
 }
 
 #[test]
+fn a_gap_that_fails_passes() {
+    let fails = Case::new("memory/broken", |_| Err("as declared".into()));
+    let options = OpenOptions::default();
+    let opened = Arc::new(Opened { driver: pretend::DRIVER, options, subject: OnceLock::new() });
+    let gap = Gap { case: "memory", reason: "declared by a test" };
+    assert!(failures(vec![trial("memory/broken".into(), fails, Some(gap), opened)]).is_empty());
+}
+
+#[test]
+fn a_device_that_does_not_open_fails_every_trial() {
+    let driver = Driver { probe: pretend::DRIVER.probe, ..NOWHERE };
+    let planned = plan(&driver, &[], false);
+    let count = planned.len();
+    let failures = failures(planned);
+    assert!(failures.len() == count && failures[0].contains("never opened"), "{}", failures[0]);
+}
+
+#[test]
 fn names_are_unique() {
-    let names: Vec<String> = trials(&pretend::DRIVER, &[], false).iter().map(|trial| trial.name().to_owned()).collect();
+    let names: Vec<String> = plan(&pretend::DRIVER, &[], false).into_iter().map(|planned| planned.name).collect();
     let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
     assert!(names.contains(&"pretend:0/plain/parity/bf16/weights".to_owned()));

@@ -1,7 +1,5 @@
 //! Tests of the reference codec against the sentences of the format, computed another way.
 
-use alloc::format;
-
 use super::lane::{low_bits, pack, read_words, unpack, write_words};
 use super::value::{join, split};
 use super::*;
@@ -30,7 +28,7 @@ impl Random {
     fn elements(&mut self, dtype: Dtype, count: usize) -> Vec<u8> {
         let mut bytes = self.bytes(count * dtype.element_bytes());
         for (index, word) in bytes.chunks_exact_mut(dtype.element_bytes()).enumerate() {
-            let spread = if (index % LANES * 7 + index / TILE_ELEMENTS) % 11 == 0 { 31 } else { 3 };
+            let spread = if (index % LANES * 7 + index / TILE_ELEMENTS).is_multiple_of(11) { 31 } else { 3 };
             let mut parts = split(dtype, word);
             parts.exponent = dtype.exponent_mask() / 2 - (self.byte() & spread).min(dtype.exponent_mask() / 2);
             join(dtype, parts, word);
@@ -227,7 +225,7 @@ fn stored_unless_strictly_shorter() {
         }
         let bytes = encode_plan(&plan, &elements).unwrap();
         let stream = Stream::open(&bytes).unwrap();
-        assert_eq!(stream.coding() == Coding::Stored, stored, "{}", format!("{wide} of at most {most} wide lanes"));
+        assert_eq!(stream.coding() == Coding::Stored, stored, "{wide} of at most {most} wide lanes");
         let stored_len = crate::max_encoded_len(elements.len()).unwrap();
         assert!(if stored { bytes.len() == stored_len } else { bytes.len() < stored_len });
         assert_eq!(decode_stream(&stream).unwrap(), elements);

@@ -1,7 +1,7 @@
 //! Streams for tests: the golden ones, and a generator of random changes.
 
-// Every test file is a program of its own and uses some of this.
-#![allow(dead_code)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(dead_code, reason = "every test file is a program of its own and uses some of this")]
 
 use enec_format::hash::xxh3_64;
 
