@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check, cheapest first, stopping at the first failure.
 
+use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -78,9 +79,15 @@ fn has_avx2() -> bool {
 /// Packages every crate that may be published and builds what was packaged.
 fn package() -> Result {
     let metadata = metadata()?;
+    // Cargo takes packaged crates for immutable: it would go on with what it built of them the last time.
+    let target = metadata.target_directory.join("package-check");
+    if target.exists() {
+        fs::remove_dir_all(&target)?;
+    }
     let names = metadata.workspace_packages().into_iter().filter(|package| package.publish != Some(Vec::new()));
     let arguments = names.flat_map(|package| ["--package".to_owned(), package.name.to_string()]);
-    run_command(cargo(["package", "--allow-dirty"]).args(arguments))
+    let mut command = cargo(["package", "--allow-dirty", "--target-dir", target.as_str()]);
+    run_command(command.args(arguments).env("CARGO_PROFILE_DEV_DEBUG", "0"))
 }
 
 /// What has run, what has not, and why.
