@@ -244,3 +244,9 @@ fn cases_are_there(manifest: &Manifest) -> Result {
     println!("{} golden streams are as the reference writes them", manifest.streams.len());
     Ok(())
 }
+
+#[cfg(test)]
+#[test]
+fn what_is_committed_is_what_the_reference_codec_writes() {
+    check().unwrap();
+}

@@ -1,5 +1,7 @@
 //! `cargo xtask fuzz`: runs the targets of `fuzz/` for a while each.
 
+use std::fs;
+
 use cargo_metadata::{MetadataCommand, TargetKind};
 use clap::Args;
 
@@ -35,7 +37,11 @@ pub(crate) fn run(options: &Options) -> Result {
         } else {
             command.args(["-s", "none"]);
         }
-        command.args([target, "--", &format!("-max_total_time={}", options.seconds)]);
+        // What is found goes into the first folder; the committed corpus is the second, and stays as it is.
+        let found = root().join("target/fuzz-corpus").join(target);
+        fs::create_dir_all(&found)?;
+        command.arg(target).arg(found).arg(root().join("fuzz/corpus").join(target));
+        command.args(["--", &format!("-max_total_time={}", options.seconds)]);
         run_command(&mut command)?;
     }
     Ok(())

@@ -23,8 +23,3 @@ pub(crate) fn run(options: &Options) -> Result {
     };
     run_command(cargo("run --package enec-conformance --example golden --".split(' ')).args(arguments))
 }
-
-/// The check alone, as a step of `cargo xtask test`.
-pub(crate) fn check() -> Result {
-    run(&Options { draft: false, check: true })
-}
