@@ -32,7 +32,9 @@ mod progress;
 mod reader;
 mod restore;
 mod tensor;
+mod timings;
 mod verify;
+mod work;
 mod write;
 
 pub use compress::compress;
@@ -44,6 +46,7 @@ pub use inspect::{Inspection, TensorInspection, inspect};
 pub use progress::{Progress, Step};
 pub use reader::Checkpoint;
 pub use tensor::{StoredForm, TensorRef};
+pub use timings::Timings;
 pub use verify::{Damage, Verification, verify};
 
 /// Names the file and what was tried when the system refuses something.

@@ -227,13 +227,17 @@ impl Codec {
         Ok(())
     }
 
-    /// Seals a stream that was encoded from device memory: decodes it and writes both hashes into its header.
+    /// Seals a stream that was encoded from device memory: decodes it and writes both hashes into its header. Hashes that it has are
+    /// checked before.
     ///
     /// # Errors
     ///
     /// [`Error::Format`] if it is damaged, [`Error::Device`] if the device fails.
     pub fn seal(&self, bytes: &mut [u8]) -> Result<()> {
         let stream = Stream::open(bytes)?;
+        if stream.header().payload_hash.is_some() {
+            stream.check_payload()?;
+        }
         let content = enec_format::hash::content_hash(&self.decode(bytes)?);
         let header = stream.header().sealed(Seal { content, payload: stream.payload_hash() });
         write_header(bytes, &header);

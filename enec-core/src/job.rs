@@ -72,8 +72,10 @@ impl Target<'_> {
 
 /// Takes the pieces of a job while they are in cache, so that core can hash them there.
 ///
-/// A backend that has the bytes in host memory calls it, once per block that the job covers whole (with the tail behind it, if there is
-/// one) and from any thread; others do not, and core hashes afterwards. It is never called for stored streams. What was reported of a job that ends as stored is discarded by core, its content excepted.
+/// A backend that has the bytes in host memory calls it, from any thread, at most once for each block that the job covers whole, with
+/// the tail behind it if there is one. It need not: what it leaves out core hashes afterwards, and a backend may well report only
+/// the content when it decodes. Stored streams have no blocks to report. What was reported of a job that ends as stored counts for
+/// its content only: core discards the payload.
 pub trait PieceSink: Sync {
     /// The decoded bytes of block `block` of the plan's layout; those of the last block go on through the tail.
     fn content(&self, block: usize, decoded: &[u8]);

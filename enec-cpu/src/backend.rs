@@ -1,7 +1,7 @@
 //! The backend: opening it, its memory, and which kernels run a batch.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, panic, thread};
 
 use enec_core::{
     Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error, OpenOptions,
@@ -49,6 +49,23 @@ impl CpuBackend {
     fn lock(&self) -> MutexGuard<'_, ()> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Runs a batch, alone if it uses device memory.
+    fn in_turn(&self, uses_device: bool, run: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+        if !uses_device {
+            return run();
+        }
+        let alone = || {
+            let _queue = self.lock();
+            run()
+        };
+        if rayon::current_thread_index().is_none() {
+            return alone();
+        }
+        // A thread of the caller's pool takes up other work of that pool while it waits for ours. That may want the lock, which it would
+        // then hold already. A thread of no pool just waits.
+        thread::scope(|scope| scope.spawn(alone).join().unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
+    }
 }
 
 impl fmt::Debug for CpuBackend {
@@ -89,16 +106,15 @@ impl Backend for CpuBackend {
             let (_, source, target, _) = job.split();
             uses_device(source, target)
         });
-        let _queue = uses_device.then(|| self.lock());
         // SAFETY: the lock of this backend's memory is held if a job uses any.
-        unsafe {
+        self.in_turn(uses_device, || unsafe {
             match self.variant {
                 #[cfg(target_arch = "x86_64")]
                 Variant::Avx2(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
                 Variant::Portable(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
                 Variant::Scalar(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
             }
-        }
+        })
     }
 
     fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
@@ -106,16 +122,15 @@ impl Backend for CpuBackend {
             let (_, source, target, _) = job.split();
             uses_device(source, target)
         });
-        let _queue = uses_device.then(|| self.lock());
         // SAFETY: the lock of this backend's memory is held if a job uses any.
-        unsafe {
+        self.in_turn(uses_device, || unsafe {
             match self.variant {
                 #[cfg(target_arch = "x86_64")]
                 Variant::Avx2(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
                 Variant::Portable(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
                 Variant::Scalar(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
             }
-        }
+        })
     }
 }
 

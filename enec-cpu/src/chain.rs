@@ -62,17 +62,21 @@ impl Chain {
 
     /// Stops the chain if the caller panics, so that nobody waits for its block for ever.
     pub(crate) fn stop_on_panic(&self) -> StopOnPanic<'_> {
-        StopOnPanic(self)
+        StopOnPanic { chain: self, unwinds_already: std::thread::panicking() }
     }
 }
 
 /// See [`Chain::stop_on_panic`].
-pub(crate) struct StopOnPanic<'a>(&'a Chain);
+pub(crate) struct StopOnPanic<'a> {
+    chain: &'a Chain,
+    /// Whether the caller is itself called by a destructor during a panic, which is no panic of his.
+    unwinds_already: bool,
+}
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.stop();
+        if std::thread::panicking() && !self.unwinds_already {
+            self.chain.stop();
         }
     }
 }
@@ -125,5 +129,24 @@ mod tests {
             waiting.join().unwrap()
         });
         assert_eq!(taken, None);
+    }
+
+    #[test]
+    fn a_panic_under_way_is_none_of_the_blocks() {
+        struct InDestructor<'a>(&'a Chain);
+        impl Drop for InDestructor<'_> {
+            fn drop(&mut self) {
+                drop(self.0.stop_on_panic());
+            }
+        }
+        let chain = Chain::new(64);
+        std::thread::scope(|scope| {
+            let panicking = scope.spawn(|| {
+                let _encodes = InDestructor(&chain);
+                panic!("of the test");
+            });
+            panicking.join().unwrap_err();
+        });
+        assert!(!chain.is_stopped());
     }
 }

@@ -7,18 +7,9 @@ use enec_format::geometry::{BLOCK_TILES, TILE_MASK_BYTES};
 use enec_format::{BlockEntry, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes};
 
 use crate::kernels::{Behind, DecodeBlock, Kernels, Scratch, WideRows};
-use crate::schedule::{Part, Schedule};
+use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
-
-/// Decoded bytes of one part of a stored stream.
-const STORED_PART_BYTES: usize = 1 << 20;
-
-/// Targets of at least this many bytes are streamed past the caches, which they would only flush.
-///
-/// A block is decoded into scratch memory that stays in the first and second cache, hashed there, and copied out in whole cache
-/// lines.
-const STREAM_BYTES: usize = 8 << 20;
 
 /// Runs the jobs.
 ///

@@ -8,15 +8,9 @@ use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Section
 
 use crate::chain::Chain;
 use crate::kernels::{Behind, EncodeBlock, EncodedParts, Kernels, Scratch, WideRows};
-use crate::schedule::{Part, Schedule};
+use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
-
-/// Bytes of one part of a stream that is stored.
-const STORED_PART_BYTES: usize = 1 << 20;
-
-/// Sources of at least this many bytes have their planes streamed past the caches, as [`decode`](crate::decode) does it.
-const STREAM_BYTES: usize = 8 << 20;
 
 /// Runs the jobs.
 ///

@@ -2,6 +2,15 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Bytes of one part of a stored stream: it has no blocks.
+pub(crate) const STORED_PART_BYTES: usize = 1 << 20;
+
+/// Decoded bytes from which on what a job writes is streamed past the caches, which it would only flush.
+///
+/// A block is encoded or decoded into scratch memory that stays in the first and second cache, hashed there, and copied out in whole
+/// cache lines.
+pub(crate) const STREAM_BYTES: usize = 8 << 20;
+
 /// Hands out the parts of a batch's jobs one by one: job after job, and in each job from the first part to the last.
 #[derive(Debug)]
 pub(crate) struct Schedule {

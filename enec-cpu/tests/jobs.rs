@@ -199,6 +199,29 @@ fn device_memory_is_host_memory_with_a_queue() {
     assert!(on_host == source && downloaded == source);
 }
 
+/// A thread of a pool that waits for another pool takes up other work of its own meanwhile. What holds the queue must not.
+#[test]
+fn device_memory_may_be_used_by_the_threads_of_a_pool() {
+    let backend = open("portable", 2);
+    let (plan, source) = sample(Dtype::Bf16, 16384 * 40);
+    let (done, all_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let encode_on_device = || {
+            let elements = backend.alloc(source.len()).unwrap().full();
+            backend.upload(&source, &elements).unwrap();
+            let target = backend.alloc(plan.target_len()).unwrap().full();
+            let mut batch = EncodeBatch::new(backend.info());
+            batch.push(EncodeJob::new(plan.clone(), Source::Device(elements), Target::Device(target))).unwrap();
+            backend.encode(&mut batch).unwrap();
+            batch.into_results().for_each(|result| assert!(result.is_ok()));
+        };
+        pool.scope(|scope| (0..8).for_each(|_| scope.spawn(|_| encode_on_device())));
+        done.send(()).unwrap();
+    });
+    all_done.recv_timeout(std::time::Duration::from_secs(60)).expect("the threads wait for each other");
+}
+
 #[test]
 fn transfers_are_checked() {
     let (backend, other) = (open("portable", 1), open("portable", 1));

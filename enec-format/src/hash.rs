@@ -1,4 +1,4 @@
-//! Checksums over pieces (docs/format.md, "Checksums"): XXH3-64, seed 0, of each piece, then of the piece hashes together.
+//! Checksums over pieces (docs/format.md, "Hashes"): XXH3-64, seed 0, of each piece, then of the piece hashes together.
 //!
 //! Pieces let any number of threads work and let each piece be hashed while it is in cache.
 

@@ -46,8 +46,9 @@ impl EncodePlan {
     ///
     /// # Errors
     ///
-    /// [`Kind::Count`] if the tensor does not fit the address space.
+    /// [`Kind::Count`] if the tensor does not fit the address space; as [`TwoWindows::new`] if the parameters are another dtype's.
     pub fn new(dtype: Dtype, coding: Coding, elements: usize) -> Result<Self> {
+        check_windows(dtype, coding)?;
         let stored = Layout::new(dtype, Coding::Stored, elements as u64, 0)?;
         let coded = Layout::new(dtype, coding, elements as u64, 0);
         match coded {
@@ -70,9 +71,10 @@ impl EncodePlan {
     ///
     /// # Errors
     ///
-    /// [`Kind::NoTile`] with fewer elements than a tile, [`Kind::Count`] if the worst case does not fit the address space.
+    /// [`Kind::NoTile`] with fewer elements than a tile, otherwise as [`new`](Self::new).
     pub fn window(dtype: Dtype, windows: TwoWindows, elements: usize, first_segment: u64) -> Result<Self> {
         let coding = Coding::TwoWindows(windows);
+        check_windows(dtype, coding)?;
         if elements < TILE_ELEMENTS {
             let kind = Kind::NoTile { codec: coding.codec(), found: elements as u64 };
             return Err(FormatError::new(kind, 16));
@@ -149,6 +151,14 @@ impl EncodePlan {
     pub fn header(&self, outcome: EncodeOutcome, seal: Option<Seal>) -> Result<Header> {
         Ok(self.written(outcome)?.header(seal))
     }
+}
+
+/// Parameters know nothing of the dtype that they were made for.
+fn check_windows(dtype: Dtype, coding: Coding) -> Result<()> {
+    if let Coding::TwoWindows(windows) = coding {
+        TwoWindows::new(dtype, windows.common_base(), windows.common_width())?;
+    }
+    Ok(())
 }
 
 impl Layout {

@@ -195,6 +195,23 @@ fn plans_beyond_the_address_space_are_refused() {
     assert_eq!(max_encoded_len(usize::MAX - 127).unwrap(), usize::MAX - 63);
 }
 
+/// Parameters are made for a dtype and can be given to another: no stream may come of that.
+#[test]
+fn plans_with_the_parameters_of_another_dtype_are_refused() {
+    let (wide, high) =
+        (TwoWindows::new(Dtype::Bf16, 3, 8).unwrap(), TwoWindows::new(Dtype::Bf16, 200, 3).unwrap());
+    for (dtype, windows, kind) in [
+        (Dtype::F16, wide, Kind::CommonWidth { found: 8, largest: 5 }),
+        (Dtype::F16, high, Kind::CommonBase { found: 200, largest: 31 }),
+        (Dtype::Opaque, high, Kind::OpaqueCoded),
+    ] {
+        let coding = Coding::TwoWindows(windows);
+        assert_eq!(EncodePlan::new(dtype, coding, 4096).unwrap_err().kind(), kind);
+        assert_eq!(EncodePlan::window(dtype, windows, 4096, 0).unwrap_err().kind(), kind);
+        assert_eq!(reference::encode_stream(dtype, coding, &[0; 8192]).unwrap_err().kind(), kind);
+    }
+}
+
 /// A stream in device memory is validated from its parts as it would be from its bytes.
 #[test]
 fn parts_are_validated_like_bytes() {

@@ -90,3 +90,8 @@ pub use enec_core::{
 pub use enec_cpu as cpu;
 pub use enec_format as format;
 pub use enec_format::{Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};
+
+/// The Rust example of the README, compiled as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -39,7 +39,10 @@ fn steps(options: &Options, report: &mut Report) -> Result {
     if options.setup {
         report.step("setup", setup::run_setup)?;
     }
-    report.component("fmt", || run_command(&mut cargo(["fmt", "--all", "--check"])))?;
+    report.component("fmt", || {
+        run_command(&mut cargo(["fmt", "--all", "--check"]))?;
+        run_command(&mut cargo("fmt --manifest-path fuzz/Cargo.toml --check".split(' ')))
+    })?;
     report.step("tidy", tidy::run)?;
     report.component("clippy", || {
         run_command(&mut cargo("clippy --workspace --all-targets --all-features -- -D warnings".split(' ')))

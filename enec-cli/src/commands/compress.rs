@@ -8,7 +8,7 @@ use enec::Profile;
 use enec::checkpoint::{self, Checkpoint, Options};
 
 use crate::arguments::{DeviceOptions, OutputOptions};
-use crate::commands::summary::{Gain, Summary};
+use crate::commands::summary::{Gain, Split, Summary};
 use crate::failure::Failure;
 use crate::profile_file::ProfileFile;
 use crate::progress::Bar;
@@ -40,6 +40,9 @@ pub(crate) struct Compress {
     /// Also write the parameters that suit all tensors of INPUT together, for `--profile` with other models
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     make_profile: Option<PathBuf>,
+    /// Print where the time went
+    #[arg(long)]
+    timings: bool,
     #[command(flatten)]
     device: DeviceOptions,
     #[command(flatten)]
@@ -57,7 +60,8 @@ impl Compress {
         let profile_file =
             self.make_profile.as_ref().map(|path| ProfileFile::new(path, &self.output, self.force)).transpose()?;
 
-        let options = Options { force: self.force, verify: !self.no_verify, ..Options::default() };
+        let options =
+            Options { force: self.force, verify: !self.no_verify, time_hashing: self.timings, ..Options::default() };
         let start = Instant::now();
         let report = checkpoint::compress(&codec, &self.input, &self.output, &options, &mut Bar::new(printer))?;
         let time = start.elapsed();
@@ -71,6 +75,9 @@ impl Compress {
         printer.note(summary.headline());
         printer.note(Gain { streams: report.streams, tensors: report.tensors });
         printer.note(summary.speed(if options.verify { "decoded again and compared" } else { "not verified" }));
+        if self.timings {
+            printer.note(Split(&report));
+        }
         Ok(())
     }
 }

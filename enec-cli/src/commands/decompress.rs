@@ -7,7 +7,7 @@ use clap::Args;
 use enec::checkpoint::{self, Options};
 
 use crate::arguments::{DeviceOptions, OutputOptions};
-use crate::commands::summary::Summary;
+use crate::commands::summary::{Split, Summary};
 use crate::failure::Failure;
 use crate::progress::Bar;
 
@@ -25,6 +25,9 @@ pub(crate) struct Decompress {
     /// Replace the output if it exists
     #[arg(long)]
     force: bool,
+    /// Print where the time went
+    #[arg(long)]
+    timings: bool,
     #[command(flatten)]
     device: DeviceOptions,
     #[command(flatten)]
@@ -35,7 +38,7 @@ impl Decompress {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let printer = self.print.printer();
         let codec = self.device.codec()?;
-        let options = Options { force: self.force, ..Options::default() };
+        let options = Options { force: self.force, time_hashing: self.timings, ..Options::default() };
         let start = Instant::now();
         let report = checkpoint::decompress(&codec, &self.input, &self.output, &options, &mut Bar::new(printer))?;
 
@@ -44,6 +47,9 @@ impl Decompress {
         printer.data(&summary, "")?;
         printer.note(summary.headline());
         printer.note(summary.speed("every hash agrees"));
+        if self.timings {
+            printer.note(Split(&report));
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 use std::path::Path;
 use std::time::Duration;
 
-use enec::checkpoint::Report;
+use enec::checkpoint::{Report, Timings};
 use serde::Serialize;
 
 use crate::number::{Size, count, gigabytes_per_second, ratio};
@@ -58,6 +58,23 @@ impl<'a> Summary<'a> {
     /// Time and throughput, and how it was checked.
     pub(crate) fn speed(&self, check: &str) -> String {
         format!("{:.2} s, {:.2} GB/s, {check}", self.seconds, self.gigabytes_per_second)
+    }
+}
+
+/// Where the time went, in words.
+pub(crate) struct Split<'a>(pub(crate) &'a Report);
+
+impl Display for Split<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { verify_seconds, timings, .. } = self.0;
+        let Timings { search_seconds, code_seconds, hash_seconds, write_seconds, sync_seconds, .. } = timings;
+        writeln!(f, "read    inside the others: inputs are mapped")?;
+        writeln!(f, "search  {search_seconds:8.3} s")?;
+        writeln!(f, "code    {code_seconds:8.3} s, encoding or decoding")?;
+        writeln!(f, "hash    {hash_seconds:8.3} s of that, over all threads")?;
+        writeln!(f, "write   {write_seconds:8.3} s beside the others")?;
+        writeln!(f, "sync    {sync_seconds:8.3} s")?;
+        write!(f, "verify  {verify_seconds:8.3} s")
     }
 }
 

@@ -70,6 +70,20 @@ fn json_is_one_object_per_command() {
 }
 
 #[test]
+fn timings_are_told_when_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("original"));
+    let call = &calls(folder.path())[0];
+    for (flags, hashed) in [(&["--json", "--force"][..], false), (&["--json", "--force", "--timings"], true)] {
+        let run = enec(call.iter().cloned().chain(flags.iter().map(PathBuf::from))).success();
+        assert_eq!(run.stderr.contains("search  "), hashed, "{run:?}");
+        let timings = &run.json()["timings"];
+        assert_eq!(timings["hash_seconds"].as_f64().unwrap() > 0.0, hashed);
+        assert!(timings["search_seconds"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
 fn a_failure_prints_no_json() {
     enec(["inspect", "--json", "/absent"]).failure(1);
 }

@@ -2,7 +2,7 @@
 
 use enec_core::{Codec, DeviceSlice, DeviceStream, Error, Profile, Target};
 use enec_format::geometry::{BLOCK_ELEMENTS, HEADER_BYTES, TILE_ELEMENTS};
-use enec_format::{Coding, Dtype, FormatErrorKind as Kind, Stream, max_encoded_len, reference};
+use enec_format::{Coding, Dtype, FormatErrorKind as Kind, Header, Stream, max_encoded_len, reference};
 
 use crate::inputs::Input;
 use crate::jobs::same;
@@ -153,6 +153,12 @@ fn damage(subject: &Subject, dtype: Dtype) -> Result {
                 let result = codec.upload(&stream).map(|_| ());
                 let told = is_format(&result, |kind| matches!(kind, Kind::PayloadHash { .. }));
                 ensure!(told, "byte {at} of the {section} changed before an upload: {result:?}");
+                let mut half_sealed = stream.bytes().to_vec();
+                let header = Header { content_hash: None, ..*stream.header() };
+                half_sealed[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
+                let result = codec.seal(&mut half_sealed);
+                let told = is_format(&result, |kind| matches!(kind, Kind::PayloadHash { .. }));
+                ensure!(told, "byte {at} of the {section} changed before a seal: {result:?}");
             }
         }
     }

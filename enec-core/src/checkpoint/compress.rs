@@ -15,6 +15,8 @@ use super::file::CheckpointFile;
 use super::header::LENGTH_BYTES;
 use super::progress::{Progress, Step, advance};
 use super::tensor::TensorRef;
+use super::timings::Stopwatch;
+use super::work::Work;
 use super::write::{Destination, write_behind};
 use super::{IoContext, fault};
 use crate::{Codec, Error, Result};
@@ -37,13 +39,13 @@ pub fn compress(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<Report> {
-    let Options { window_bytes, verify, .. } = *options;
-    conversion::run(&Compress { codec, window_bytes, verify }, input, output, options, progress)
+    let stopwatch = options.stopwatch();
+    let work = Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch };
+    conversion::run(&Compress { work, verify: options.verify }, input, output, options, progress)
 }
 
 struct Compress<'a> {
-    codec: &'a Codec,
-    window_bytes: usize,
+    work: Work<'a>,
     verify: bool,
 }
 
@@ -59,10 +61,15 @@ impl Conversion for Compress<'_> {
     }
 
     fn convert(&self, file: &CheckpointFile, output: &File, path: &Path, progress: &mut dyn Progress) -> Result<usize> {
-        let (streams, end) = write_behind(output, path, |output| self.write(file, output, progress))?;
+        let (streams, end) =
+            write_behind(output, path, self.work.stopwatch, |output| self.write(file, output, progress))?;
         // The padding behind the last stream was never written.
         output.set_len(end).cannot("write", path)?;
         Ok(streams)
+    }
+
+    fn stopwatch(&self) -> &Stopwatch {
+        self.work.stopwatch
     }
 
     fn verifies(&self) -> bool {
@@ -81,8 +88,10 @@ impl Conversion for Compress<'_> {
         advance(progress, file.original().data_start())?;
         let mut comparison = Comparison { compress: self, file, progress };
         let check = Check::ContentAndPayload;
-        decode_tensors(self.codec, written.in_data_order(), self.window_bytes, check, &mut comparison)
-            .map_err(unreadable)
+        // Its time is the verification's, not the encoder's.
+        let stopwatch = Stopwatch::default();
+        let work = Work { stopwatch: &stopwatch, ..self.work };
+        decode_tensors(work, written.in_data_order(), check, &mut comparison).map_err(unreadable)
     }
 }
 
@@ -96,7 +105,7 @@ impl Compress<'_> {
     ) -> Result<(usize, u64)> {
         let start = data_start(file)?;
         advance(progress, file.original().data_start())?;
-        let (encoded, mut end) = encode_tensors(self.codec, file, self.window_bytes, output, start, progress)?;
+        let (encoded, mut end) = encode_tensors(self.work, file, output, start, progress)?;
 
         let mut placements = vec![Placement::Carried(0); encoded.len()];
         for (index, _) in file.original().in_data_order() {
@@ -127,7 +136,7 @@ impl Compress<'_> {
     ) -> Result<u64> {
         let mut hashes = Vec::new();
         let mut end = start;
-        for bytes in tensor.stored_bytes().chunks(whole_pieces(self.window_bytes)) {
+        for bytes in tensor.stored_bytes().chunks(whole_pieces(self.work.window_bytes)) {
             hashes.extend(content_pieces(bytes));
             output.write_at(end, Cow::Borrowed(bytes))?;
             end += bytes.len() as u64;
@@ -141,7 +150,7 @@ impl Compress<'_> {
     /// The error when what was written is not what was read. The device is at fault, or the memory, or the disk: not the input.
     fn wrong(&self, file: &CheckpointFile, message: impl std::fmt::Display) -> Error {
         Error::Device {
-            device: self.codec.backend().info().name.clone(),
+            device: self.work.codec.backend().info().name.clone(),
             message: format!("{}: {message}; nothing was kept, the input is untouched", file.path().display()),
         }
     }

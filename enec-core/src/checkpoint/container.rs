@@ -252,6 +252,11 @@ fn place(
                 if stored.shape.len() != 1 {
                     return Err(ContainerError::StreamShape { tensor: name(), found: stored.shape.clone() });
                 }
+                // Of 16-bit elements the byte plane alone takes half. So what the original header says of sizes is bounded by the file.
+                let (found, decoded) = (stored.byte_len(), tensor.byte_len());
+                if found < decoded / 2 {
+                    return Err(ContainerError::StreamShort { tensor: name(), found, decoded });
+                }
                 Form::Stream(dtype)
             }
             _ => {

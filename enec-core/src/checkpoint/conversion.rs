@@ -11,6 +11,7 @@ use super::file::CheckpointFile;
 use super::folder::{Entry, Folder};
 use super::output::{Kind, NewFile, NewFolder, check_target, set_attributes, sync_folder};
 use super::progress::{Progress, Step, advance};
+use super::timings::{Stopwatch, Timings};
 use super::{IoContext, input_metadata};
 use crate::{Error, Result};
 
@@ -26,11 +27,19 @@ pub struct Options {
     /// The default keeps a window in the cache until it is written, which took half the time of windows of 64 MiB on files in the page
     /// cache; a device behind a link may want more.
     pub window_bytes: usize,
+    /// Fill [`Timings::hash_seconds`], which takes a few percent of the time.
+    pub time_hashing: bool,
+}
+
+impl Options {
+    pub(crate) fn stopwatch(&self) -> Stopwatch {
+        Stopwatch { times_hashing: self.time_hashing, ..Stopwatch::default() }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { force: false, verify: true, window_bytes: 4 << 20 }
+        Self { force: false, verify: true, window_bytes: 4 << 20, time_hashing: false }
     }
 }
 
@@ -55,6 +64,8 @@ pub struct Report {
     pub convert_seconds: f64,
     /// Seconds spent in decoding and comparing what was written.
     pub verify_seconds: f64,
+    /// Where the time went.
+    pub timings: Timings,
 }
 
 impl Report {
@@ -85,6 +96,9 @@ pub(crate) trait Conversion {
     /// Converts `file` into the new file `output`, which lies at `path`. Advances by the file's original length and gives the number
     /// of streams.
     fn convert(&self, file: &CheckpointFile, output: &File, path: &Path, progress: &mut dyn Progress) -> Result<usize>;
+
+    /// Where its time goes.
+    fn stopwatch(&self) -> &Stopwatch;
 
     /// Whether what was written is verified.
     fn verifies(&self) -> bool;
@@ -125,7 +139,8 @@ fn run_file<C: Conversion>(
     let new = NewFile::create(output, options.force)?;
     let mut report = Report::default();
     convert_file(conversion, &file, new.file(), new.path(), &mut report, progress)?;
-    new.finish(file.metadata())?;
+    conversion.stopwatch().sync.time(|| new.finish(file.metadata()))?;
+    report.timings = conversion.stopwatch().timings();
     Ok(report)
 }
 
@@ -156,7 +171,7 @@ fn run_folder<C: Conversion>(
         let output = create(&path)?;
         convert_file(conversion, file, &output, &path, &mut report, progress)?;
         set_attributes(&path, &entry.metadata)?;
-        output.sync_all().cannot("write", &path)?;
+        conversion.stopwatch().sync.time(|| output.sync_all()).cannot("write", &path)?;
     }
     for entry in &folder.others {
         copy(entry, &place(entry), &mut report, progress)?;
@@ -166,7 +181,8 @@ fn run_folder<C: Conversion>(
         set_attributes(&place(entry), &entry.metadata)?;
         sync_folder(&place(entry))?;
     }
-    new.finish(&folder.metadata)?;
+    conversion.stopwatch().sync.time(|| new.finish(&folder.metadata))?;
+    report.timings = conversion.stopwatch().timings();
     Ok(report)
 }
 

@@ -9,8 +9,10 @@ use enec_format::{DecodePlan, Stream};
 
 use super::buffer::{AlignedBuffer, split_front, whole_pieces};
 use super::tensor::TensorRef;
+use super::timings::TimedSink;
+use super::work::Work;
 use super::write::Part;
-use crate::{Codec, DecodeBatch, DecodeJob, PieceHashes, PieceSink, Result, Source, Target};
+use crate::{DecodeBatch, DecodeJob, PieceHashes, PieceSink, Result, Source, Target};
 
 /// Takes what was decoded. An error ends the decoding of all tensors.
 pub(crate) trait Receiver<'a> {
@@ -47,14 +49,12 @@ pub(crate) enum Check {
 ///
 /// Those of the receiver, and [`Error::Device`](crate::Error::Device). What is wrong with a tensor goes to the receiver.
 pub(crate) fn decode_tensors<'a>(
-    codec: &Codec,
+    work: Work<'_>,
     tensors: impl IntoIterator<Item = TensorRef<'a>>,
-    window_bytes: usize,
     check: Check,
     receiver: &mut dyn Receiver<'a>,
 ) -> Result<()> {
-    let mut decoder =
-        Decoder { codec, tensors: tensors.into_iter(), window_bytes, check, receiver, begun: VecDeque::new() };
+    let mut decoder = Decoder { work, tensors: tensors.into_iter(), check, receiver, begun: VecDeque::new() };
     let mut buffer = AlignedBuffer::default();
     loop {
         let windows = decoder.next_windows()?;
@@ -66,9 +66,8 @@ pub(crate) fn decode_tensors<'a>(
 }
 
 struct Decoder<'a, 'r, Tensors> {
-    codec: &'r Codec,
+    work: Work<'r>,
     tensors: Tensors,
-    window_bytes: usize,
     check: Check,
     receiver: &'r mut dyn Receiver<'a>,
     /// Tensors that wait for their first window; the first may have had some.
@@ -96,10 +95,10 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
         let mut windows = Vec::new();
         let mut bytes = 0;
         while let Some(tensor) = self.next_tensor()? {
-            let (tiles, is_last) = tensor.next_window(self.window_bytes);
+            let (tiles, is_last) = tensor.next_window(self.work.window_bytes);
             let plan = DecodePlan::whole(&tensor.stream).with_tiles(tiles.clone(), is_last)?;
             bytes += plan.target_len();
-            if !windows.is_empty() && bytes > self.window_bytes {
+            if !windows.is_empty() && bytes > self.work.window_bytes {
                 self.begun.push_front(tensor);
                 break;
             }
@@ -130,7 +129,7 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
     fn pass_on(&mut self, tensor: TensorRef<'a>) -> Result<()> {
         let mut hashes = Vec::new();
         let mut offset = 0;
-        for bytes in tensor.stored_bytes().chunks(whole_pieces(self.window_bytes)) {
+        for bytes in tensor.stored_bytes().chunks(whole_pieces(self.work.window_bytes)) {
             hashes.extend(content_pieces(bytes));
             self.receiver.stored(tensor, offset, bytes)?;
             offset += bytes.len() as u64;
@@ -143,8 +142,12 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
         let lengths = Vec::from_iter(windows.iter().map(|window| window.plan.target_len()));
         let decoded = buffer.take(lengths.iter().sum());
         let results = {
-            let backend = self.codec.backend();
-            let sinks = Vec::from_iter(windows.iter().map(|window| window.tensor.hashes.sink(0)));
+            let Work { codec, stopwatch, .. } = self.work;
+            let backend = codec.backend();
+            let sinks = Vec::from_iter(windows.iter().map(|window| {
+                let sink = window.tensor.hashes.sink(0);
+                TimedSink { sink, stopwatch }
+            }));
             let mut rest = &mut *decoded;
             let mut batch = DecodeBatch::new(backend.info());
             for (window, sink) in windows.iter().zip(&sinks) {
@@ -152,7 +155,7 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
                 let source = Source::Host(window.tensor.stream.bytes());
                 batch.push(DecodeJob::new(window.plan.clone(), source, target).with_pieces(sink))?;
             }
-            backend.decode(&mut batch)?;
+            stopwatch.code.time(|| backend.decode(&mut batch))?;
             Vec::from_iter(batch.into_results())
         };
         let (mut parts, mut ends, mut start) = (Vec::with_capacity(results.len()), Vec::new(), 0);
@@ -185,7 +188,7 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
         if self.check == Check::ContentAndPayload {
             stream.header().check_payload(hashes.complete_payload(&stream))?;
         }
-        // A piece can only be missing if the backend reported another in its place, which then disagrees.
+        // Every window has added its pieces: none is missing.
         stream.header().check_content(hashes.content().unwrap_or_default())?;
         Ok(Some(()))
     }

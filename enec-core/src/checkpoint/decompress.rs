@@ -11,6 +11,8 @@ use super::header::LENGTH_BYTES;
 use super::progress::{Progress, Step, advance};
 use super::restore::Restoration;
 use super::tensor::{StoredForm, TensorRef};
+use super::timings::Stopwatch;
+use super::work::Work;
 use super::write::{Destination, write_behind};
 use crate::{Codec, Result};
 
@@ -29,12 +31,13 @@ pub fn decompress(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<Report> {
-    conversion::run(&Decompress { codec, window_bytes: options.window_bytes }, input, output, options, progress)
+    let stopwatch = options.stopwatch();
+    let work = Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch };
+    conversion::run(&Decompress { work }, input, output, options, progress)
 }
 
 struct Decompress<'a> {
-    codec: &'a Codec,
-    window_bytes: usize,
+    work: Work<'a>,
 }
 
 impl Conversion for Decompress<'_> {
@@ -50,16 +53,20 @@ impl Conversion for Decompress<'_> {
 
     fn convert(&self, file: &CheckpointFile, output: &File, path: &Path, progress: &mut dyn Progress) -> Result<usize> {
         let tensors = file.in_data_order();
-        write_behind(output, path, |output| {
+        write_behind(output, path, self.work.stopwatch, |output| {
             let (text, data_start) = (file.original().text(), file.original().data_start());
             output.write_at(0, Cow::Owned((text.len() as u64).to_le_bytes().to_vec()))?;
             output.write_at(LENGTH_BYTES, Cow::Borrowed(text.as_bytes()))?;
             advance(progress, data_start)?;
             let start = |tensor: TensorRef<'_>| data_start + tensor.data_offset();
             let mut restoration = Restoration { start: &start, output, progress };
-            decode_tensors(self.codec, tensors, self.window_bytes, Check::Content, &mut restoration)
+            decode_tensors(self.work, tensors, Check::Content, &mut restoration)
         })?;
         Ok(file.tensors().filter(|tensor| tensor.form() == StoredForm::Stream).count())
+    }
+
+    fn stopwatch(&self) -> &Stopwatch {
+        self.work.stopwatch
     }
 
     fn verifies(&self) -> bool {

@@ -14,8 +14,10 @@ use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Seal, T
 use super::buffer::{AlignedBuffer, split_front};
 use super::file::CheckpointFile;
 use super::progress::{Progress, advance};
+use super::timings::TimedSink;
+use super::work::Work;
 use super::write::{Destination, Part};
-use crate::{Codec, EncodeBatch, EncodeJob, Error, PieceHashes, PieceSink, Result, Source, Target};
+use crate::{EncodeBatch, EncodeJob, Error, PieceHashes, PieceSink, Result, Source, Target};
 
 /// A tensor that has become a stream.
 #[derive(Debug, Clone)]
@@ -37,26 +39,15 @@ pub(crate) struct Encoded {
 ///
 /// [`Error::Device`] if the device fails, [`Error::Io`] from the destination, [`Error::Cancelled`].
 pub(crate) fn encode_tensors<'a>(
-    codec: &Codec,
+    work: Work<'_>,
     file: &'a CheckpointFile,
-    window_bytes: usize,
     destination: &mut dyn Destination<'a>,
     start: u64,
     progress: &mut dyn Progress,
 ) -> Result<(Vec<Option<Encoded>>, u64)> {
     let order = file.original().in_data_order().map(|(index, _)| index).collect();
     let encoded = vec![None; file.original().tensors().len()];
-    let mut encoder = Encoder {
-        codec,
-        file,
-        window_bytes,
-        destination,
-        progress,
-        order,
-        begun: VecDeque::new(),
-        end: start,
-        encoded,
-    };
+    let mut encoder = Encoder { work, file, destination, progress, order, begun: VecDeque::new(), end: start, encoded };
     let mut buffer = AlignedBuffer::default();
     loop {
         let windows = encoder.next_windows()?;
@@ -68,9 +59,8 @@ pub(crate) fn encode_tensors<'a>(
 }
 
 struct Encoder<'a, 'r> {
-    codec: &'r Codec,
+    work: Work<'r>,
     file: &'a CheckpointFile,
-    window_bytes: usize,
     destination: &'r mut dyn Destination<'a>,
     progress: &'r mut dyn Progress,
     /// Tensors not looked at yet.
@@ -107,15 +97,20 @@ impl<'a> Encoder<'a, '_> {
         let mut windows = Vec::new();
         let mut bytes = 0;
         while let Some(tensor) = self.next_tensor()? {
-            let elements = tensor.next_window(self.window_bytes);
+            let elements = tensor.next_window(self.work.window_bytes);
             bytes += elements.len() * tensor.layout.dtype.element_bytes();
-            if !windows.is_empty() && bytes > self.window_bytes {
+            if !windows.is_empty() && bytes > self.work.window_bytes {
                 self.begun.push_front(tensor);
                 break;
             }
             let first_segment = (tensor.layout.variable.len / SEGMENT_UNIT) as u64;
             let plan = EncodePlan::window(tensor.layout.dtype, tensor.windows, elements.len(), first_segment)?;
+            let is_last = elements.end == tensor.layout.elements;
             windows.push(Window { tensor, elements, plan });
+            // Where a stream ends that goes on is not known yet: nothing can be placed behind it.
+            if !is_last {
+                break;
+            }
         }
         Ok(windows)
     }
@@ -129,7 +124,8 @@ impl<'a> Encoder<'a, '_> {
             let Some(dtype) = tensor.float_dtype() else { continue };
             let elements = tensor.stored_bytes();
             let gains = |layout: &Layout| layout.tiles > 0 && layout.stream_len < elements.len();
-            if let Coding::TwoWindows(windows) = self.codec.coding(dtype, elements)
+            if let Coding::TwoWindows(windows) =
+                self.work.stopwatch.search.time(|| self.work.codec.coding(dtype, elements))
                 && let layout = Layout::new(dtype, Coding::TwoWindows(windows), tensor.element_count(), 0)?
                 && gains(&layout)
             {
@@ -145,8 +141,12 @@ impl<'a> Encoder<'a, '_> {
         let lengths = Vec::from_iter(windows.iter().map(|window| window.plan.target_len()));
         let encoded = buffer.take(lengths.iter().sum());
         let outcomes = {
-            let backend = self.codec.backend();
-            let sinks = Vec::from_iter(windows.iter().map(|window| window.tensor.hashes.sink(window.first_block())));
+            let Work { codec, stopwatch, .. } = self.work;
+            let backend = codec.backend();
+            let sinks = Vec::from_iter(windows.iter().map(|window| {
+                let sink = window.tensor.hashes.sink(window.first_block());
+                TimedSink { sink, stopwatch }
+            }));
             let mut rest = &mut *encoded;
             let mut batch = EncodeBatch::new(backend.info());
             for (window, sink) in windows.iter().zip(&sinks) {
@@ -154,7 +154,7 @@ impl<'a> Encoder<'a, '_> {
                 let job = EncodeJob::new(window.plan.clone(), Source::Host(window.source()), target);
                 batch.push(job.with_pieces(sink))?;
             }
-            backend.encode(&mut batch)?;
+            stopwatch.code.time(|| backend.encode(&mut batch))?;
             batch.into_results().collect::<Result<Vec<_>>>()?
         };
         let (mut parts, mut start) = (Vec::with_capacity(6 * outcomes.len()), 0);
@@ -265,7 +265,7 @@ impl<'a> Encoder<'a, '_> {
     }
 
     fn device_error(&self, message: &str) -> Error {
-        Error::Device { device: self.codec.backend().info().name.clone(), message: message.to_owned() }
+        Error::Device { device: self.work.codec.backend().info().name.clone(), message: message.to_owned() }
     }
 }
 

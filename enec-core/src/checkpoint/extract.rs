@@ -8,6 +8,7 @@ use super::output::NewFile;
 use super::progress::Progress;
 use super::reader::Checkpoint;
 use super::restore::Restoration;
+use super::work::Work;
 use super::write::write_behind;
 use super::{IoContext, Options};
 use crate::{Codec, Result};
@@ -31,9 +32,11 @@ pub fn extract(
     checkpoint.files().iter().try_for_each(|file| check_apart(file.path(), output))?;
     progress.total(tensor.byte_len());
     let new = NewFile::create(output, options.force)?;
-    write_behind(new.file(), new.path(), |output| {
+    let stopwatch = options.stopwatch();
+    let work = Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch };
+    write_behind(new.file(), new.path(), &stopwatch, |output| {
         let mut restoration = Restoration { start: &|_| 0, output, progress };
-        decode_tensors(codec, [tensor], options.window_bytes, Check::Content, &mut restoration)
+        decode_tensors(work, [tensor], Check::Content, &mut restoration)
     })?;
     let metadata = tensor.path().metadata().cannot("read", tensor.path())?;
     new.finish(&metadata)

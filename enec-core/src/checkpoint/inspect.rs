@@ -17,6 +17,7 @@ use super::header::LENGTH_BYTES;
 use super::progress::{Progress, Step, advance};
 use super::reader::Checkpoint;
 use super::tensor::TensorRef;
+use super::work::Work;
 use super::write::Nowhere;
 use crate::{Codec, Result};
 
@@ -93,16 +94,18 @@ pub fn inspect(codec: &Codec, input: &Path, options: &Options, progress: &mut dy
     // Each tensor is read twice: for its stream, and for its exponents.
     progress.total(2 * checkpoint.tensors().map(|tensor| tensor.byte_len()).sum::<u64>());
 
+    let stopwatch = options.stopwatch();
+    let work = Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch };
     let (mut tensors, mut original_bytes, mut compressed_bytes) = (Vec::new(), 0, 0);
     for file in checkpoint.files() {
         progress.file(Step::Inspect, file.path());
         let (streams, length) = if is_compressed {
             (read_streams(file, progress)?, file.byte_len())
         } else {
-            made_streams(codec, file, options, progress)?
+            made_streams(work, file, progress)?
         };
         let mut counter = Counter { counts: HashMap::new(), streams: &streams, progress };
-        decode_tensors(codec, file.in_data_order(), options.window_bytes, Check::Content, &mut counter)?;
+        decode_tensors(work, file.in_data_order(), Check::Content, &mut counter)?;
         let counts = counter.counts;
         tensors.extend(file.in_data_order().map(|tensor| describe(tensor, &streams, &counts)));
         original_bytes += file.original_len();
@@ -144,14 +147,12 @@ fn read_streams<'a>(file: &'a CheckpointFile, progress: &mut dyn Progress) -> Re
 
 /// The streams that compressing makes of an original file, and the length of the compressed file.
 fn made_streams<'a>(
-    codec: &Codec,
+    work: Work<'_>,
     file: &'a CheckpointFile,
-    options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<(HashMap<&'a str, StreamFacts>, u64)> {
     let reserved = reserved_len(file.original()).map_err(|error| fault(file.path(), error, None))?;
-    let (encoded, mut length) =
-        encode_tensors(codec, file, options.window_bytes, &mut Nowhere, LENGTH_BYTES + reserved, progress)?;
+    let (encoded, mut length) = encode_tensors(work, file, &mut Nowhere, LENGTH_BYTES + reserved, progress)?;
     let mut streams = HashMap::new();
     for (tensor, encoded) in file.tensors().zip(encoded) {
         match encoded {

@@ -1,8 +1,9 @@
 //! Files and folders that appear under their final name only when they are complete.
 //!
 //! A new file or folder is written as a sibling of its final name, `.NAME.enec-XXXXXXXX.tmp`, which stays locked while it is
-//! written. It is synced and renamed when it is complete and removed when it is not. What a killed process leaves is not locked any
-//! more: the next call that writes into the same folder removes it.
+//! written. It is synced and renamed when it is complete and removed when it is not. A folder that it replaces is locked too while it
+//! stands aside as `.NAME.enec-XXXXXXXX.old`. What a killed process leaves is not locked any more: the next call that writes into the
+//! same folder removes it, or puts it back if nothing has taken its place.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileTimes, Metadata, TryLockError};
@@ -123,6 +124,8 @@ impl NewFolder {
         copy_attributes(&lock, like).and_then(|()| lock.sync_all()).cannot("write", &target)?;
         let replaced = force && target.symlink_metadata().is_ok();
         let old = replaced.then(|| parent.join(replaced_name(name, temporary.path())));
+        // Locked, or another call that looks for what killed processes left would put it back or remove it.
+        let _old_lock = replaced.then(|| File::open(&target).inspect(|folder| drop(folder.try_lock())));
         if let Some(old) = &old {
             fs::rename(&target, old).cannot("replace", &target)?;
         }
@@ -285,17 +288,21 @@ fn remove_stale(folder: &Path) {
         let (path, name) = (entry.path(), entry.file_name());
         let Some(name) = name.to_str() else { continue };
         let Ok(kind) = entry.file_type() else { continue };
-        if final_name(name, TEMPORARY).is_some() && (kind.is_file() || kind.is_dir()) {
-            let Ok(file) = File::open(&path) else { continue };
-            if file.try_lock().is_ok() {
-                let _ = if kind.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            }
-        } else if let Some(final_name) = final_name(name, REPLACED)
-            && kind.is_dir()
-        {
+        let is_temporary = final_name(name, TEMPORARY).is_some() && (kind.is_file() || kind.is_dir());
+        let replaced = final_name(name, REPLACED).filter(|_| kind.is_dir());
+        if !is_temporary && replaced.is_none() {
+            continue;
+        }
+        let Ok(file) = File::open(&path) else { continue };
+        if file.try_lock().is_err() {
+            continue;
+        }
+        if let Some(final_name) = replaced {
             // Killed while it replaced a folder: the new one is there, or the old one has to come back.
             let target = folder.join(final_name);
             let _ = if target.exists() { fs::remove_dir_all(&path) } else { fs::rename(&path, &target) };
+        } else {
+            let _ = if kind.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }
 }

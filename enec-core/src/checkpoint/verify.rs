@@ -16,6 +16,7 @@ use super::file::CheckpointFile;
 use super::folder::{Entry, Folder};
 use super::progress::{Progress, Step, advance};
 use super::tensor::TensorRef;
+use super::work::Work;
 use super::{IoContext, fault, input_metadata};
 use crate::{Codec, Error, Result};
 
@@ -63,9 +64,12 @@ pub fn verify(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<Verification> {
-    let start = Instant::now();
-    let mut verifier =
-        Verifier { codec, window_bytes: options.window_bytes, progress, result: Verification::default() };
+    let (start, stopwatch) = (Instant::now(), options.stopwatch());
+    let mut verifier = Verifier {
+        work: Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch },
+        progress,
+        result: Verification::default(),
+    };
     let is_folder = |path: &Path| Ok::<_, Error>(input_metadata(path)?.is_dir());
     if let Some(original) = against
         && is_folder(input)? != is_folder(original)?
@@ -86,8 +90,7 @@ pub fn verify(
 }
 
 struct Verifier<'a> {
-    codec: &'a Codec,
-    window_bytes: usize,
+    work: Work<'a>,
     progress: &'a mut dyn Progress,
     result: Verification,
 }
@@ -157,9 +160,9 @@ impl Verifier<'_> {
         }
         self.result.files += 1;
         advance(self.progress, file.original().data_start())?;
-        let (codec, window_bytes) = (self.codec, self.window_bytes);
-        let mut inspection = FileVerifier { verifier: self, original: original.as_ref(), difference: None };
-        decode_tensors(codec, file.in_data_order(), window_bytes, Check::ContentAndPayload, &mut inspection)
+        let work = self.work;
+        let mut inspection = FileVerifier { verifier: self, original: original.as_ref(), differences: BTreeMap::new() };
+        decode_tensors(work, file.in_data_order(), Check::ContentAndPayload, &mut inspection)
     }
 
     fn damage_file(&mut self, path: &Path, error: &Error) {
@@ -175,20 +178,20 @@ impl Verifier<'_> {
 struct FileVerifier<'v, 'p, 'o> {
     verifier: &'v mut Verifier<'p>,
     original: Option<&'o CheckpointFile>,
-    /// First byte in which the tensor that is being received differs from the original.
-    difference: Option<(String, u64)>,
+    /// First byte in which a tensor differs from the original, for each that is being received.
+    differences: BTreeMap<String, u64>,
 }
 
 impl<'a> Receiver<'a> for FileVerifier<'_, '_, '_> {
     fn bytes(&mut self, tensor: TensorRef<'a>, offset: u64, bytes: &[u8]) -> Result<()> {
         if let Some(original) = self.original
-            && self.difference.as_ref().is_none_or(|(name, _)| name != tensor.name())
+            && !self.differences.contains_key(tensor.name())
         {
             let original = original.tensor(tensor.name()).map_or(&[][..], |original| original.stored_bytes());
             let original = usize::try_from(offset).ok().and_then(|offset| original.get(offset..)).unwrap_or(&[]);
-            let same = bytes.iter().zip(original).take_while(|(left, right)| left == right).count();
-            if same < bytes.len() {
-                self.difference = Some((tensor.name().to_owned(), offset + same as u64));
+            if original.get(..bytes.len()) != Some(bytes) {
+                let same = bytes.iter().zip(original).take_while(|(left, right)| left == right).count();
+                self.differences.insert(tensor.name().to_owned(), offset + same as u64);
             }
         }
         self.verifier.result.bytes += bytes.len() as u64;
@@ -197,8 +200,8 @@ impl<'a> Receiver<'a> for FileVerifier<'_, '_, '_> {
 
     fn end(&mut self, tensor: TensorRef<'a>, result: Result<()>) -> Result<()> {
         self.verifier.result.tensors += 1;
-        let difference = self.difference.take_if(|(name, _)| name == tensor.name());
-        let difference_block = difference.as_ref().and_then(|&(_, byte)| {
+        let difference = self.differences.remove(tensor.name());
+        let difference_block = difference.and_then(|byte| {
             let block_bytes = BLOCK_ELEMENTS * tensor.float_dtype()?.element_bytes();
             Some(byte / block_bytes as u64)
         });
@@ -207,7 +210,7 @@ impl<'a> Receiver<'a> for FileVerifier<'_, '_, '_> {
                 (block_of(&error).or(difference_block), innermost(&error))
             }
             (Err(error), _) => return Err(error),
-            (Ok(()), Some((_, byte))) => (difference_block, format!("differs from the original from byte {byte} on")),
+            (Ok(()), Some(byte)) => (difference_block, format!("differs from the original from byte {byte} on")),
             (Ok(()), None) => return Ok(()),
         };
         let damage = Damage { file: tensor.path().to_owned(), tensor: Some(tensor.name().to_owned()), block, message };

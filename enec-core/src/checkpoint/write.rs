@@ -10,6 +10,7 @@ use std::{panic, thread};
 
 use super::IoContext;
 use super::buffer::AlignedBuffer;
+use super::timings::Stopwatch;
 use crate::{Error, Result};
 
 /// Windows that may wait to be written. One is enough to keep the disk busy while the next is in work.
@@ -52,12 +53,13 @@ pub(crate) struct WriteBehind<'a> {
 pub(crate) fn write_behind<'a, T>(
     file: &File,
     path: &Path,
+    stopwatch: &Stopwatch,
     work: impl FnOnce(&mut WriteBehind<'a>) -> Result<T>,
 ) -> Result<T> {
     thread::scope(|scope| {
         let (orders, queue) = sync_channel(WAITING);
         let (done, written) = channel();
-        let writer = scope.spawn(move || Writer { file, path, position: 0 }.run(queue, &done));
+        let writer = scope.spawn(move || Writer { file, path, stopwatch, position: 0 }.run(queue, &done));
         let result = work(&mut WriteBehind { orders, written, buffers: 1 });
         // The orders end with the destination, and the thread with them.
         match writer.join() {
@@ -102,6 +104,7 @@ impl<'a> Destination<'a> for WriteBehind<'a> {
 struct Writer<'a> {
     file: &'a File,
     path: &'a Path,
+    stopwatch: &'a Stopwatch,
     position: u64,
 }
 
@@ -130,7 +133,7 @@ impl Writer<'_> {
         if self.position != offset {
             self.file.seek(SeekFrom::Start(offset)).cannot("write", self.path)?;
         }
-        self.file.write_all(bytes).cannot("write", self.path)?;
+        self.stopwatch.write.time(|| (&*self.file).write_all(bytes)).cannot("write", self.path)?;
         self.position = offset + bytes.len() as u64;
         Ok(())
     }
@@ -151,5 +154,57 @@ impl<'a> Destination<'a> for Nowhere {
 
     fn truncate(&mut self, _len: u64) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs `work` with a file that cannot be written.
+    fn write_unwritable(work: impl FnOnce(&mut WriteBehind<'_>) -> Result<()>) -> Result<()> {
+        let temporary = tempfile::NamedTempFile::new().unwrap();
+        let file = File::open(temporary.path()).unwrap();
+        write_behind(&file, temporary.path(), &Stopwatch::default(), work)
+    }
+
+    #[test]
+    fn whoever_waits_for_a_writer_that_failed_is_released_and_the_writers_error_is_what_is_told() {
+        let buffers = |output: &mut WriteBehind<'_>| {
+            let mut buffer = AlignedBuffer::default();
+            loop {
+                buffer.take(100);
+                output.write_parts(&mut buffer, vec![(0, 0..100)])?;
+            }
+        };
+        let bytes = |output: &mut WriteBehind<'_>| {
+            loop {
+                output.write_at(0, Cow::Borrowed(b"x"))?;
+            }
+        };
+        // One that has nothing more to write, or an error of its own, learns of it too.
+        let once = |output: &mut WriteBehind<'_>| output.write_at(0, Cow::Borrowed(b"x"));
+        let argument = |output: &mut WriteBehind<'_>| {
+            output.write_at(0, Cow::Borrowed(b"x"))?;
+            Err(Error::Argument("of the test".into()))
+        };
+        for result in
+            [write_unwritable(buffers), write_unwritable(bytes), write_unwritable(once), write_unwritable(argument)]
+        {
+            assert!(matches!(result, Err(Error::Io { action: "write", .. })), "{result:?}");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_work_ends_the_thread() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let result = panic::catch_unwind(|| {
+            write_behind(file.as_file(), file.path(), &Stopwatch::default(), |output| -> Result<()> {
+                output.write_at(3, Cow::Borrowed(b"x"))?;
+                panic!("of the test")
+            })
+        });
+        assert_eq!(result.unwrap_err().downcast_ref(), Some(&"of the test"));
+        assert_eq!(std::fs::read(file.path()).unwrap(), b"\0\0\0x");
     }
 }

@@ -316,6 +316,17 @@ fn comparing_with_an_original_finds_the_block() {
     assert_eq!((damages[0].tensor.as_deref(), damages[0].block), (Some("bf16.blocks-and-tail"), Some(2)));
     assert_eq!(damages[0].message, "differs from the original from byte 70001 on");
 
+    // Small tensors are decoded together, and each is compared for itself.
+    let mut other = sample();
+    for name in ["f32", "zeros"] {
+        let plain = crate::sample::tensors().into_iter().find(|tensor| tensor.name == name).unwrap().bytes;
+        let at = other.windows(plain.len()).position(|window| window == plain).unwrap();
+        other[at + 5] ^= 1;
+    }
+    let damages = verify(&place.write("other", other)).unwrap().damages;
+    let names = Vec::from_iter(damages.iter().filter_map(|damage| damage.tensor.as_deref()));
+    assert_eq!(names, ["f32", "zeros"]);
+
     let another_header = file(&crate::sample::tensors(), "", "");
     let damages = verify(&place.write("another", another_header)).unwrap().damages;
     assert_eq!((damages.len(), &damages[0].tensor), (1, &None));

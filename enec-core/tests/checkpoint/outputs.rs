@@ -180,6 +180,22 @@ fn a_folder_that_was_being_replaced_comes_back() {
     assert_eq!(fs::read(place.path("done/m.safetensors")).unwrap(), b"new");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_folder_that_is_being_replaced_is_left_to_whoever_does_it() {
+    let place = Place::new();
+    let input = place.write("in", sample());
+    for name in ["model", "done"] {
+        place.write(&format!(".{name}.enec-abcd1234.old/m.safetensors"), "old");
+    }
+    place.write("done/m.safetensors", "new");
+    let folders = [".done.enec-abcd1234.old", ".model.enec-abcd1234.old"];
+    let held = folders.map(|name| File::open(place.path(name)).unwrap());
+    held.iter().for_each(|folder| folder.try_lock().unwrap());
+    compress(&input, &place.path("out"), false).unwrap();
+    assert_eq!(place.names(), [folders[0], folders[1], "done", "in", "out"]);
+}
+
 #[test]
 fn two_at_once_do_not_disturb_each_other() {
     let place = Place::new();

@@ -73,6 +73,16 @@ pub enum ContainerError {
         /// The shape.
         found: Vec<u64>,
     },
+    /// A stream is shorter than any stream of its tensor's size.
+    #[error("tensor `{tensor}`: a stream of {found} bytes cannot hold the {decoded} bytes of the original header")]
+    StreamShort {
+        /// The tensor's name.
+        tensor: String,
+        /// The stream's length in bytes.
+        found: u64,
+        /// The tensor's length in bytes by the original header.
+        decoded: u64,
+    },
     /// A carried tensor is not described as in the original.
     #[error("tensor `{tensor}` is {found}, but {expected} in the original header")]
     Carried {

@@ -172,6 +172,36 @@ fn each_disagreement_is_refused() {
     );
 }
 
+/// Sizes that no stream of this length can have: buffers are made and sums are formed by them before a stream is opened.
+#[test]
+fn an_original_far_larger_than_its_streams_is_refused() {
+    // Eight tensors of almost 2^61 bytes and one that ends at 2^64 - 1, each with an empty stream.
+    let len = (1_u64 << 61) - 2;
+    let mut entries = Vec::from_iter((0..8).map(|index| (format!("t{index}"), "BF16", len / 2, len)));
+    entries.push(("last".into(), "BF16", 7, 14));
+    let mut end = 0;
+    let entries = entries.into_iter().map(|(name, dtype, count, len)| {
+        let start = end;
+        end += len;
+        format!(r#""{name}":{{"dtype":"{dtype}","shape":[{count}],"data_offsets":[{start},{end}]}}"#)
+    });
+    let text = format!("{{{}}}", Vec::from_iter(entries).join(","));
+    let original = Header::from_text(text).unwrap();
+    assert!(original.data_start().checked_add(original.data_len()).is_none());
+    let container = header_text(&original, &[Placement::Stream(0); 9]).unwrap();
+    assert!(matches!(open(&container), Err(ContainerError::StreamShort { .. })));
+    // Half is what the byte plane alone takes of BF16.
+    let with_stream = |len: u64| {
+        let placements = [vec![Placement::Stream(len)], placements()[1..].to_vec()].concat();
+        open(&header_text(&self::original(), &placements).unwrap())
+    };
+    with_stream(4096).unwrap();
+    assert_eq!(
+        with_stream(4095).unwrap_err().to_string(),
+        "tensor `w\n\"é\"`: a stream of 4095 bytes cannot hold the 8192 bytes of the original header"
+    );
+}
+
 #[test]
 fn a_container_inside_a_container_is_refused() {
     let inner = Header::from_text(container_text()).unwrap();
