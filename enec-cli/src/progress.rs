@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use enec::checkpoint::{Progress, Step};
-use indicatif::{ProgressBar, ProgressFinish, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressFinish, ProgressState, ProgressStyle};
 
 use crate::interrupt;
 use crate::printer::{Printable, Printer};
@@ -19,10 +19,10 @@ pub(crate) struct Bar {
 impl Bar {
     /// A bar that is drawn where `printer` says, and cleared when it is dropped.
     pub(crate) fn new(printer: Printer) -> Self {
-        const TEMPLATE: &str = "[{bar:24}] {percent:>3}%, {rate}, {eta} left  {wide_msg}";
+        const TEMPLATE: &str = "[{bar:24}] {percent:>3}%, {rate}, {left}  {wide_msg}";
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::with_draw_target(None, printer.progress_target())
-            .with_style(style.with_key("rate", write_rate).progress_chars("=> "))
+            .with_style(style.with_key("rate", write_rate).with_key("left", write_left).progress_chars("=> "))
             .with_finish(ProgressFinish::AndClear);
         Self { bar }
     }
@@ -32,6 +32,14 @@ impl Bar {
 fn write_rate(state: &ProgressState, text: &mut dyn Write) {
     // The bar's key has no way to fail.
     let _ = write!(text, "{:.2} GB/s", state.per_sec() / 1e9);
+}
+
+/// Nothing can be said before something is done.
+fn write_left(state: &ProgressState, text: &mut dyn Write) {
+    let _ = match state.pos() {
+        0 => write!(text, "time left unknown"),
+        _ => write!(text, "{:#} left", HumanDuration(state.eta())),
+    };
 }
 
 impl Drop for Bar {

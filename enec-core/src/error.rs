@@ -79,7 +79,8 @@ impl Error {
     #[must_use]
     pub fn is_input(&self) -> bool {
         match self {
-            Error::Format(_) | Error::Container(_) | Error::Tensor { .. } | Error::File { .. } => true,
+            Error::Format(error) => !error.is_argument(),
+            Error::Container(_) | Error::Tensor { .. } | Error::File { .. } => true,
             Error::Io { .. } | Error::Unavailable { .. } | Error::Device { .. } => false,
             Error::Argument(_) | Error::Cancelled => false,
         }

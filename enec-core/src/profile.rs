@@ -110,8 +110,10 @@ impl Profile {
             let dtype = Dtype::from_name(&name).ok_or_else(|| {
                 Error::Argument(format!("profile names dtype `{name}`, expected `BF16`, `F16` or `F32`"))
             })?;
-            profile =
-                profile.with(dtype, b, m).map_err(|error| Error::Argument(format!("profile: {name}: {error}")))?;
+            profile = profile.with(dtype, b, m).map_err(|error| match error {
+                Error::Format(error) => Error::Argument(format!("profile: {name}: {}", error.kind())),
+                other => other,
+            })?;
         }
         Ok(profile)
     }

@@ -37,6 +37,19 @@ impl FormatError {
         self.offset
     }
 
+    /// Whether a call was at fault, not the stream: buffers or ranges that do not fit it.
+    #[must_use]
+    pub const fn is_argument(&self) -> bool {
+        use FormatErrorKind as Kind;
+        matches!(
+            self.kind,
+            Kind::SourceLength { .. }
+                | Kind::TargetLength { .. }
+                | Kind::PartialElement { .. }
+                | Kind::TileRange { .. }
+        )
+    }
+
     /// Whether the stream is intact as far as can be told, but needs a newer version of this crate.
     #[must_use]
     pub const fn is_newer(&self) -> bool {

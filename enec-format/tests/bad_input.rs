@@ -198,8 +198,7 @@ fn plans_beyond_the_address_space_are_refused() {
 /// Parameters are made for a dtype and can be given to another: no stream may come of that.
 #[test]
 fn plans_with_the_parameters_of_another_dtype_are_refused() {
-    let (wide, high) =
-        (TwoWindows::new(Dtype::Bf16, 3, 8).unwrap(), TwoWindows::new(Dtype::Bf16, 200, 3).unwrap());
+    let (wide, high) = (TwoWindows::new(Dtype::Bf16, 3, 8).unwrap(), TwoWindows::new(Dtype::Bf16, 200, 3).unwrap());
     for (dtype, windows, kind) in [
         (Dtype::F16, wide, Kind::CommonWidth { found: 8, largest: 5 }),
         (Dtype::F16, high, Kind::CommonBase { found: 200, largest: 31 }),

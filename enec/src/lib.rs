@@ -83,7 +83,7 @@ mod backends;
 pub use backends::{BACKENDS, driver, drivers, open};
 pub use enec_core::{
     Backend, Codec, DeviceBuf, DeviceInfo, DeviceSlice, DeviceStream, Driver, Error, OpenOptions, Profile, Result,
-    checkpoint, search,
+    Target, checkpoint, search,
 };
 /// The CPU backend, for what only its concrete type offers.
 #[cfg(feature = "cpu")]

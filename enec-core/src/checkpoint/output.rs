@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileTimes, Metadata, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, is_separator};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
@@ -162,6 +162,13 @@ pub(crate) fn check_target(target: &Path, kind: Kind, force: bool) -> Result<()>
         return Err(Error::Argument(format!(
             "there is no folder `{}` for the output: create it first",
             parent.display()
+        )));
+    }
+    // A name that ends in a separator is that of a folder.
+    let names_folder = target.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(char::from(byte)));
+    if names_folder && matches!(kind, Kind::File) {
+        return Err(Error::Argument(format!(
+            "`{shown}` names a folder, and the output is a file: give the file's name"
         )));
     }
     let Ok(existing) = target.symlink_metadata() else { return Ok(()) };

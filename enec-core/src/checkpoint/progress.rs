@@ -37,7 +37,7 @@ pub trait Progress {
         let _ = bytes;
     }
 
-    /// Whether the call is to end now, with [`Error::Cancelled`]. Asked every few dozen megabytes.
+    /// Whether the call is to end now, with [`Error::Cancelled`]. Asked after every window, and every 32 MiB of a file that is copied.
     fn is_cancelled(&self) -> bool {
         false
     }

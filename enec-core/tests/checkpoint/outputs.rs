@@ -37,6 +37,8 @@ fn the_output_needs_a_folder_and_a_name() {
     let input = place.write("in", sample());
     let error = message(compress(&input, &place.path("no/such/out"), false));
     assert!(error.starts_with("there is no folder `no/such`"), "{error}");
+    let error = message(compress(&input, &place.path("new/"), false));
+    assert!(error.ends_with("names a folder, and the output is a file: give the file's name"), "{error}");
     assert!(matches!(compress(&input, Path::new("/"), true), Err(Error::Argument(_))));
     assert!(matches!(compress(&input, Path::new(""), true), Err(Error::Argument(_))));
     assert!(matches!(compress(&input, &place.path("in/out"), true), Err(Error::Argument(_))));
