@@ -13,7 +13,7 @@ use std::thread::ThreadId;
 
 use enec_core::{
     Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error, OpenOptions,
-    Result, Source, Target,
+    Result, Source, TargetMut,
 };
 
 pub use fault::Fault;
@@ -117,7 +117,8 @@ impl Backend for Pretend {
         if batch.jobs().is_empty() && self.has(Fault::EmptyBatchFails) {
             return Err(self.fault_of_device("a launch of no blocks".into()));
         }
-        let jobs = batch.jobs_mut();
+        self.info.check_batch(batch.device())?;
+        let mut jobs: Vec<_> = batch.checked_jobs().collect();
         let count = jobs.len();
         for index in self.order(count) {
             let result = self.encode_job(&mut jobs[index]);
@@ -129,7 +130,8 @@ impl Backend for Pretend {
     }
 
     fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
-        let jobs = batch.jobs_mut();
+        self.info.check_batch(batch.device())?;
+        let mut jobs: Vec<_> = batch.checked_jobs().collect();
         let (count, mut spoiled) = (jobs.len(), false);
         for index in self.order(count) {
             let mut result = self.decode_job(&mut jobs[index]);
@@ -191,16 +193,16 @@ impl Pretend {
     }
 
     /// Writes `bytes` into a target from byte `at`; `end` is where the plan ends.
-    fn write(&self, target: &mut Target<'_>, at: usize, bytes: &[u8], end: usize) -> Result<()> {
+    fn write(&self, target: TargetMut<'_>, at: usize, bytes: &[u8], end: usize) -> Result<()> {
         match target {
-            Target::Host(target) => {
+            TargetMut::Host(target) => {
                 target[at..at + bytes.len()].copy_from_slice(bytes);
                 if let (true, Some(beyond)) = (self.has(Fault::SpareTouched), target.get_mut(end)) {
                     *beyond = 0;
                 }
                 Ok(())
             }
-            Target::Device(slice) => self.with_memory(slice, |memory| {
+            TargetMut::Device(slice) => self.with_memory(slice, |memory| {
                 let start = if self.has(Fault::TargetOffsetIgnored) { 0 } else { slice.range().start };
                 memory[start + at..start + at + bytes.len()].copy_from_slice(bytes);
                 let end = start + end;

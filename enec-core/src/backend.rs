@@ -39,6 +39,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Runs the encode jobs and waits for them: afterwards every job has a status.
     ///
+    /// A batch for another device is refused first: see [`check_batch`](DeviceInfo::check_batch).
+    ///
     /// An encoder writes everything from byte 64 of the target to the end of the stream, padding included; bytes 0 to 64 are the
     /// header's and are left alone. A job that the stored rule decides against gets its bytes verbatim at byte 64, zero-padded.
     ///
@@ -89,6 +91,18 @@ impl DeviceInfo {
             return Err(crate::Error::Argument(message));
         }
         Ok(())
+    }
+
+    /// Checks that a batch is for this device, and not for another of the same kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`](crate::Error::Argument) if it is not.
+    pub fn check_batch(&self, device: &DeviceInfo) -> Result<()> {
+        if device.id == self.id {
+            return Ok(());
+        }
+        Err(crate::Error::Argument(format!("a batch for another device given to `{}`", self.backend)))
     }
 
     pub(crate) fn check_owner(&self, device: &DeviceSlice) -> Result<()> {

@@ -68,6 +68,22 @@ impl Target<'_> {
             Target::Device(slice) => Some(slice),
         }
     }
+
+    fn as_mut(&mut self) -> TargetMut<'_> {
+        match self {
+            Target::Host(bytes) => TargetMut::Host(bytes),
+            Target::Device(slice) => TargetMut::Device(slice),
+        }
+    }
+}
+
+/// A [`Target`] as a backend sees it: it can be written, not exchanged for another.
+#[derive(Debug)]
+pub enum TargetMut<'t> {
+    /// Host memory.
+    Host(&'t mut [u8]),
+    /// Device memory.
+    Device(&'t DeviceSlice),
 }
 
 /// Takes the pieces of a job while they are in cache, so that core can hash them there.
@@ -114,7 +130,7 @@ impl<T> JobStatus<T> {
 }
 
 macro_rules! job_and_batch {
-    ($job:ident, $batch:ident, $plan:ty, $outcome:ty, $verb:literal) => {
+    ($job:ident, $checked:ident, $batch:ident, $plan:ty, $outcome:ty, $verb:literal) => {
         #[doc = concat!("One tensor, window or range to ", $verb, ".")]
         pub struct $job<'a> {
             plan: $plan,
@@ -144,20 +160,6 @@ macro_rules! job_and_batch {
                 &self.plan
             }
 
-            /// All that a backend needs to run the job.
-            #[must_use]
-            pub fn split(&mut self) -> (&$plan, &Source<'a>, &mut Target<'a>, Option<&'a dyn PieceSink>) {
-                (&self.plan, &self.source, &mut self.target, self.pieces)
-            }
-
-            /// Called by the backend: what became of the job.
-            pub fn finish(&mut self, result: Result<$outcome>) {
-                self.status = match result {
-                    Ok(value) => JobStatus::Done(value),
-                    Err(error) => JobStatus::Failed(error),
-                };
-            }
-
             /// What became of the job.
             #[must_use]
             pub fn status(&self) -> &JobStatus<$outcome> {
@@ -171,6 +173,32 @@ macro_rules! job_and_batch {
             /// The job's own.
             pub fn into_result(self) -> Result<$outcome> {
                 self.status.into_result()
+            }
+        }
+
+        /// A job of a batch as the backend that runs it sees it. Neither the job nor its places can be exchanged for others, so that what the batch
+        /// has checked stays true.
+        pub struct $checked<'j, 'a>(&'j mut $job<'a>);
+
+        impl<'a> $checked<'_, 'a> {
+            /// The plan.
+            #[must_use]
+            pub fn plan(&self) -> &$plan {
+                &self.0.plan
+            }
+
+            /// All that is needed to run the job.
+            #[must_use]
+            pub fn split(&mut self) -> (&$plan, &Source<'a>, TargetMut<'_>, Option<&'a dyn PieceSink>) {
+                (&self.0.plan, &self.0.source, self.0.target.as_mut(), self.0.pieces)
+            }
+
+            /// Says what became of the job.
+            pub fn finish(&mut self, result: Result<$outcome>) {
+                self.0.status = match result {
+                    Ok(value) => JobStatus::Done(value),
+                    Err(error) => JobStatus::Failed(error),
+                };
             }
         }
 
@@ -212,6 +240,12 @@ macro_rules! job_and_batch {
                 Ok(())
             }
 
+            /// The device that the jobs are for. A backend refuses those of another.
+            #[must_use]
+            pub fn device(&self) -> &DeviceInfo {
+                self.device
+            }
+
             /// The jobs.
             #[must_use]
             pub fn jobs(&self) -> &[$job<'a>] {
@@ -219,9 +253,8 @@ macro_rules! job_and_batch {
             }
 
             /// The jobs, for the backend that runs them.
-            #[must_use]
-            pub fn jobs_mut(&mut self) -> &mut [$job<'a>] {
-                &mut self.jobs
+            pub fn checked_jobs(&mut self) -> impl ExactSizeIterator<Item = $checked<'_, 'a>> {
+                self.jobs.iter_mut().map($checked)
             }
 
             /// The jobs' results, in the order in which they were added.
@@ -236,8 +269,8 @@ macro_rules! job_and_batch {
     };
 }
 
-job_and_batch!(EncodeJob, EncodeBatch, EncodePlan, EncodeOutcome, "encode");
-job_and_batch!(DecodeJob, DecodeBatch, DecodePlan, (), "decode");
+job_and_batch!(EncodeJob, CheckedEncodeJob, EncodeBatch, EncodePlan, EncodeOutcome, "encode");
+job_and_batch!(DecodeJob, CheckedDecodeJob, DecodeBatch, DecodePlan, (), "decode");
 
 /// Sources must be as long as planned; targets may be longer, and what lies beyond the plan is left alone.
 fn check_lengths(source_len: usize, target_len: usize, source: &Source<'_>, target: &Target<'_>) -> Result<()> {

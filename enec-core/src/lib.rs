@@ -20,7 +20,10 @@ pub mod search;
 pub use backend::{Backend, DeviceInfo, Driver, OpenOptions};
 pub use codec::{Codec, DeviceStream};
 pub use error::{Error, Result};
-pub use job::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, JobStatus, PieceSink, Source, Target};
+pub use job::{
+    CheckedDecodeJob, CheckedEncodeJob, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, JobStatus, PieceSink, Source,
+    Target, TargetMut,
+};
 pub use memory::{BackendId, DeviceBuf, DeviceMemory, DeviceSlice};
 pub use pieces::{PieceHashes, PieceWindow};
 pub use profile::Profile;

@@ -5,7 +5,7 @@ use std::{fmt, panic, thread};
 
 use enec_core::{
     Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error, OpenOptions,
-    Result, Source, Target,
+    Result, Source, TargetMut,
 };
 
 use crate::memory::{self, HostMemory};
@@ -102,40 +102,44 @@ impl Backend for CpuBackend {
     }
 
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
-        let uses_device = batch.jobs_mut().iter_mut().any(|job| {
+        self.info.check_batch(batch.device())?;
+        let uses_device = batch.checked_jobs().any(|mut job| {
             let (_, source, target, _) = job.split();
-            uses_device(source, target)
+            uses_device(source, &target)
         });
+        let mut checked: Vec<_> = batch.checked_jobs().collect();
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
             match self.variant {
                 #[cfg(target_arch = "x86_64")]
-                Variant::Avx2(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
-                Variant::Portable(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
-                Variant::Scalar(kernels) => encode::run(kernels, &self.workers, batch.jobs_mut()),
+                Variant::Avx2(kernels) => encode::run(kernels, &self.workers, &mut checked),
+                Variant::Portable(kernels) => encode::run(kernels, &self.workers, &mut checked),
+                Variant::Scalar(kernels) => encode::run(kernels, &self.workers, &mut checked),
             }
         })
     }
 
     fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
-        let uses_device = batch.jobs_mut().iter_mut().any(|job| {
+        self.info.check_batch(batch.device())?;
+        let uses_device = batch.checked_jobs().any(|mut job| {
             let (_, source, target, _) = job.split();
-            uses_device(source, target)
+            uses_device(source, &target)
         });
+        let mut checked: Vec<_> = batch.checked_jobs().collect();
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
             match self.variant {
                 #[cfg(target_arch = "x86_64")]
-                Variant::Avx2(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
-                Variant::Portable(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
-                Variant::Scalar(kernels) => decode::run(kernels, &self.workers, batch.jobs_mut()),
+                Variant::Avx2(kernels) => decode::run(kernels, &self.workers, &mut checked),
+                Variant::Portable(kernels) => decode::run(kernels, &self.workers, &mut checked),
+                Variant::Scalar(kernels) => decode::run(kernels, &self.workers, &mut checked),
             }
         })
     }
 }
 
-fn uses_device(source: &Source<'_>, target: &Target<'_>) -> bool {
-    matches!(source, Source::Device(_)) || matches!(target, Target::Device(_))
+fn uses_device(source: &Source<'_>, target: &TargetMut<'_>) -> bool {
+    matches!(source, Source::Device(_)) || matches!(target, TargetMut::Device(_))
 }
 
 fn describe(variant: Variant, threads: Option<usize>) -> DeviceInfo {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use enec_core::{DecodeJob, PieceSink, Result};
+use enec_core::{CheckedDecodeJob, PieceSink, Result};
 use enec_format::geometry::{BLOCK_TILES, TILE_MASK_BYTES};
 use enec_format::{BlockEntry, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes};
 
@@ -20,7 +20,11 @@ use crate::workers::Workers;
 /// # Safety
 ///
 /// The caller holds the lock of the device memory that the jobs use, whose targets overlap nothing else in the batch.
-pub(crate) unsafe fn run<K: Kernels>(kernels: K, workers: &Workers, jobs: &mut [DecodeJob<'_>]) -> Result<()> {
+pub(crate) unsafe fn run<K: Kernels>(
+    kernels: K,
+    workers: &Workers,
+    jobs: &mut [CheckedDecodeJob<'_, '_>],
+) -> Result<()> {
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let tasks = tasks?;
@@ -43,7 +47,7 @@ impl<'a> Task<'a> {
     /// # Safety
     ///
     /// As [`run`].
-    unsafe fn new(job: &'a mut DecodeJob<'_>) -> Result<Self> {
+    unsafe fn new(job: &'a mut CheckedDecodeJob<'_, '_>) -> Result<Self> {
         let (plan, source, target, pieces) = job.split();
         // SAFETY: the caller's promise.
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };

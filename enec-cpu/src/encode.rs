@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use enec_core::{EncodeJob, PieceSink, Result};
+use enec_core::{CheckedEncodeJob, PieceSink, Result};
 use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT};
 use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Section};
 
@@ -21,7 +21,11 @@ use crate::workers::Workers;
 /// # Safety
 ///
 /// The caller holds the lock of the device memory that the jobs use, whose targets overlap nothing else in the batch.
-pub(crate) unsafe fn run<K: Kernels>(kernels: K, workers: &Workers, jobs: &mut [EncodeJob<'_>]) -> Result<()> {
+pub(crate) unsafe fn run<K: Kernels>(
+    kernels: K,
+    workers: &Workers,
+    jobs: &mut [CheckedEncodeJob<'_, '_>],
+) -> Result<()> {
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let tasks = tasks?;
@@ -48,7 +52,7 @@ impl<'a> Task<'a> {
     /// # Safety
     ///
     /// As [`run`].
-    unsafe fn new(job: &'a mut EncodeJob<'_>) -> Result<Self> {
+    unsafe fn new(job: &'a mut CheckedEncodeJob<'_, '_>) -> Result<Self> {
         let (plan, source, target, pieces) = job.split();
         // SAFETY: the caller's promise.
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use enec_core::{Result, Source, Target};
+use enec_core::{Result, Source, TargetMut};
 
 use crate::memory;
 
@@ -68,10 +68,10 @@ pub(crate) unsafe fn source_bytes<'a>(source: &'a Source<'_>) -> Result<&'a [u8]
 /// # Safety
 ///
 /// While the result lives, the caller holds the lock of the device memory, and nobody else uses the target.
-pub(crate) unsafe fn target_bytes<'a>(target: &'a mut Target<'_>) -> Result<&'a mut [u8]> {
+pub(crate) unsafe fn target_bytes(target: TargetMut<'_>) -> Result<&mut [u8]> {
     match target {
-        Target::Host(bytes) => Ok(bytes),
+        TargetMut::Host(bytes) => Ok(bytes),
         // SAFETY: initialised memory that lives as long as the slice; the caller rules out other users.
-        Target::Device(slice) => Ok(unsafe { &mut *memory::bytes(slice)? }),
+        TargetMut::Device(slice) => Ok(unsafe { &mut *memory::bytes(slice)? }),
     }
 }

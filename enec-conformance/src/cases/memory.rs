@@ -1,6 +1,6 @@
 //! Memory: allocation, transfers and what they refuse.
 
-use enec_core::{DeviceSlice, Error};
+use enec_core::{DecodeBatch, DeviceSlice, EncodeBatch, Error};
 
 use crate::random::SplitMix64;
 use crate::{Case, Result, Subject, ensure};
@@ -107,6 +107,10 @@ fn foreign(subject: &Subject) -> Result {
     refused(subject.backend().upload(&[7; 100], &buffer.full()), "upload to another backend's memory")?;
     refused(subject.backend().download(&buffer.full(), &mut [7; 100]), "download of another backend's memory")?;
     ensure!(read(&other, &buffer.full())? == [0; 100], "a refused upload wrote");
+    // What a batch has checked holds for its own device only.
+    let info = other.backend().info();
+    refused(subject.backend().encode(&mut EncodeBatch::new(info)), "encoding a batch for another backend")?;
+    refused(subject.backend().decode(&mut DecodeBatch::new(info)), "decoding a batch for another backend")?;
     Ok(())
 }
 

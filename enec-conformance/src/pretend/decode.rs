@@ -1,6 +1,6 @@
 //! Decoding with faults.
 
-use enec_core::{DecodeJob, Result, Source, Target};
+use enec_core::{CheckedDecodeJob, Result, Source, TargetMut};
 use enec_format::geometry::{BLOCK_TILES, LANES, TILE_ELEMENTS};
 use enec_format::{BlockEntry, Coding, DecodePlan, Dtype, Stream, reference};
 
@@ -10,7 +10,7 @@ use super::{Fault, Pretend};
 
 impl Pretend {
     /// Decodes, and tells whether the stream changed after its validation.
-    pub(super) fn decode_job(&self, job: &mut DecodeJob<'_>) -> Result<bool> {
+    pub(super) fn decode_job(&self, job: &mut CheckedDecodeJob<'_, '_>) -> Result<bool> {
         let (plan, source, target, pieces) = job.split();
         let mut stream = self.read(source)?;
         // Kernels are tested with streams whose header does not matter; the rest of the structure does.
@@ -33,17 +33,18 @@ impl Pretend {
             let by = plan.layout().dtype.element_bytes().min(elements.len());
             elements.rotate_left(by);
         }
-        if let (Some(pieces), false, Target::Host(_)) = (pieces, from_device, &target) {
+        if let (Some(pieces), false, TargetMut::Host(_)) = (pieces, from_device, &target) {
             self.report_decoded(plan, &intact, &elements, pieces);
         }
         let mut written = elements.len();
         if self.has(Fault::DecodedTailOmitted) {
             written -= plan.tail().len();
         }
+        let device = if let TargetMut::Device(slice) = &target { Some(*slice) } else { None };
         self.write(target, 0, &elements[..written], plan.target_len())?;
         if changed
             && self.has(Fault::ChangedStreamWritesBeyond)
-            && let Target::Device(slice) = target
+            && let Some(slice) = device
         {
             self.with_memory(slice, |memory| {
                 if let Some(byte) = memory.get_mut(slice.range().end + 3) {

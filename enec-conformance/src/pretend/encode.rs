@@ -1,6 +1,6 @@
 //! Encoding with faults.
 
-use enec_core::{EncodeJob, Error, Result, Source, Target};
+use enec_core::{CheckedEncodeJob, Error, Result, Source, TargetMut};
 use enec_format::geometry::{HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
 use enec_format::{
     BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, padded_lanes, reference, segment_len, wide_lanes,
@@ -10,7 +10,7 @@ use super::pieces::{Pieces, report};
 use super::{Fault, Pretend};
 
 impl Pretend {
-    pub(super) fn encode_job(&self, job: &mut EncodeJob<'_>) -> Result<EncodeOutcome> {
+    pub(super) fn encode_job(&self, job: &mut CheckedEncodeJob<'_, '_>) -> Result<EncodeOutcome> {
         let (plan, source, target, pieces) = job.split();
         let elements = self.read(source)?;
         let mut bytes = vec![0; plan.target_len()];
@@ -21,7 +21,7 @@ impl Pretend {
         if self.has(Fault::DeviceEncodeEmpty) && from_device {
             bytes[HEADER_BYTES..layout.stream_len].fill(0);
         }
-        if let (Some(pieces), false, Target::Host(_)) = (pieces, from_device, &target) {
+        if let (Some(pieces), false, TargetMut::Host(_)) = (pieces, from_device, &target) {
             if self.has(Fault::ReportingChangesBytes) {
                 bytes[HEADER_BYTES] ^= 1;
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use enec_core::{
     Backend, BackendId, Codec, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, EncodeBatch, Error, Result, Source,
-    Target,
+    TargetMut,
 };
 use enec_format::{BlockEntry, EncodeOutcome, reference, segment};
 
@@ -91,8 +91,8 @@ impl Backend for Reference {
 
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
         self.begin_batch()?;
-        for job in batch.jobs_mut() {
-            let (plan, Source::Host(source), Target::Host(target), pieces) = job.split() else { unreachable!() };
+        for mut job in batch.checked_jobs() {
+            let (plan, Source::Host(source), TargetMut::Host(target), pieces) = job.split() else { unreachable!() };
             let mut outcome = reference::encode(plan, source, target)?;
             let written = plan.written(outcome)?;
             match self.fault {
@@ -129,8 +129,8 @@ impl Backend for Reference {
 
     fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
         self.begin_batch()?;
-        for job in batch.jobs_mut() {
-            let (plan, Source::Host(source), Target::Host(target), _) = job.split() else { unreachable!() };
+        for mut job in batch.checked_jobs() {
+            let (plan, Source::Host(source), TargetMut::Host(target), _) = job.split() else { unreachable!() };
             let result = reference::decode(plan, source, target).map_err(Error::from);
             job.finish(result);
         }
