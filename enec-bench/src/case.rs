@@ -12,8 +12,7 @@ use crate::buffer::Buffer;
 use crate::data::{files, short_name};
 use crate::synthetic;
 
-/// Decoded bytes per thread of a measurement in cache: with what they are encoded to they stay within the 2 MiB of a second-level
-/// cache, and a block at a time within any.
+/// Decoded bytes per thread of a measurement in cache: with what they are encoded to they stay within a second-level cache of 1 MiB.
 const IN_CACHE_BYTES: usize = 512 << 10;
 
 /// Where the data of a measurement lies.
@@ -45,8 +44,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// All cases of the given data. In cache is measured once per dtype, on the first bytes of the first data.
-    pub(crate) fn all(data: &[Data], dtypes: &[Dtype], threads: usize) -> Result<Vec<Self>> {
+    /// All cases of the given data.
+    pub(crate) fn all(data: &[Data], dtypes: &[Dtype]) -> Result<Vec<Self>> {
         let mut cases = Vec::new();
         for data in data {
             match data {
@@ -61,13 +60,13 @@ impl Case {
         if cases.is_empty() {
             return Err("the data has no tensor of the wanted element types".into());
         }
-        let small = dtypes.iter().filter_map(|&dtype| {
-            let large = cases.iter().find(|case| case.dtype == dtype)?;
-            Some(large.head(IN_CACHE_BYTES * threads))
-        });
-        let mut small: Vec<Self> = small.collect();
-        small.append(&mut cases);
-        Ok(small)
+        Ok(cases)
+    }
+
+    /// Cases that fit the caches of so many cores: for each dtype the first bytes of its first case.
+    pub(crate) fn in_cache(cases: &[Self], dtypes: &[Dtype], threads: usize) -> Vec<Self> {
+        let first = |&dtype: &Dtype| cases.iter().find(|case| case.dtype == dtype);
+        dtypes.iter().filter_map(first).map(|case| case.head(IN_CACHE_BYTES * threads)).collect()
     }
 
     fn synthetic(dtype: Dtype, bytes: usize) -> Self {

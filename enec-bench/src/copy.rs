@@ -1,7 +1,6 @@
 //! The copies that throughput is compared with.
 
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
 /// Copies with the C library's `memcpy`, which picks its own kind of stores.
 pub(crate) fn memcpy(pool: Option<&ThreadPool>, source: &[u8], target: &mut [u8]) {
@@ -15,9 +14,15 @@ pub(crate) fn nt_copy(pool: Option<&ThreadPool>, source: &[u8], target: &mut [u8
 
 fn in_parts(pool: Option<&ThreadPool>, source: &[u8], target: &mut [u8], copy: impl Fn(&[u8], &mut [u8]) + Sync) {
     let Some(pool) = pool else { return copy(source, target) };
-    let part = source.len().div_ceil(pool.current_num_threads()).next_multiple_of(4096).max(4096);
-    pool.install(|| {
-        source.par_chunks(part).zip(target.par_chunks_mut(part)).for_each(|(source, target)| copy(source, target));
+    // The caller is one of the threads, as in the CPU backend.
+    let part = source.len().div_ceil(pool.current_num_threads() + 1).next_multiple_of(4096).max(4096);
+    let mut parts = source.chunks(part).zip(target.chunks_mut(part));
+    let Some((first_source, first_target)) = parts.next() else { return };
+    pool.in_place_scope(|scope| {
+        for (source, target) in parts {
+            scope.spawn(|_| copy(source, target));
+        }
+        copy(first_source, first_target);
     });
 }
 

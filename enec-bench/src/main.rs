@@ -13,6 +13,7 @@ mod case;
 mod copy;
 mod data;
 mod exponents;
+mod files;
 mod paper;
 mod ratio;
 mod report;
@@ -38,5 +39,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.ratio { ratio::run(arguments) } else { throughput::run(arguments) }
+    match &arguments.files {
+        Some(place) => files::run(arguments, place),
+        None if arguments.ratio => ratio::run(arguments),
+        None => throughput::run(arguments),
+    }
 }

@@ -1,10 +1,13 @@
-//! Sizes: ENEC's with all headers and padding, the paper's rule, and the entropy of the exponents.
+//! Sizes: ENEC's with all headers and padding, the paper's rule, and the entropy of the exponents; and what the sample of the parameter search
+//! loses and takes.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hint::black_box;
+use std::time::Instant;
 
 use enec::checkpoint::CheckpointFile;
-use enec::{Codec, Dtype, OpenOptions};
+use enec::{Codec, Dtype, OpenOptions, Profile, search};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -25,6 +28,10 @@ struct Sizes {
     paper: f64,
     /// Exponents at their entropy per tensor, everything else as it is.
     entropy: f64,
+    /// ENEC with the parameters that are best over all blocks of each tensor, not over a sample.
+    exhaustive: u64,
+    /// Most microseconds that the parameter search took for one tensor.
+    search_us: f64,
 }
 
 impl Sizes {
@@ -33,6 +40,8 @@ impl Sizes {
         self.enec += other.enec;
         self.paper += other.paper;
         self.entropy += other.entropy;
+        self.exhaustive += other.exhaustive;
+        self.search_us = self.search_us.max(other.search_us);
     }
 }
 
@@ -72,13 +81,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn measure(codec: &Codec, path: &std::path::Path) -> Result<Row> {
     let file = CheckpointFile::open(path)?;
     let tensors: Vec<_> = file.tensors().collect();
-    let sizes: Vec<Sizes> = tensors
+    let mut sizes: Vec<Sizes> = tensors
         .par_iter()
         .map(|tensor| match Dtype::from_name(tensor.dtype()) {
             Some(dtype) => measure_tensor(codec, dtype, tensor.stored_bytes()),
             None => Ok(carried(tensor.byte_len())),
         })
         .collect::<enec::Result<_>>()?;
+    // One at a time: what is timed must not share the machine with the rest.
+    for (tensor, sizes) in tensors.iter().zip(&mut sizes) {
+        if let Some(dtype) = Dtype::from_name(tensor.dtype()) {
+            sizes.search_us = search_seconds(dtype, tensor.stored_bytes()) * 1e6;
+        }
+    }
     let (mut total, mut by_dtype) = (Sizes::default(), BTreeMap::<&str, u64>::new());
     for (tensor, sizes) in tensors.iter().zip(&sizes) {
         total.add(sizes);
@@ -89,7 +104,17 @@ fn measure(codec: &Codec, path: &std::path::Path) -> Result<Row> {
 }
 
 fn carried(bytes: u64) -> Sizes {
-    Sizes { bytes, enec: bytes, paper: bytes as f64, entropy: bytes as f64 }
+    Sizes { bytes, enec: bytes, paper: bytes as f64, entropy: bytes as f64, exhaustive: bytes, search_us: 0.0 }
+}
+
+/// The best of three, as the first reads the sample from memory.
+fn search_seconds(dtype: Dtype, elements: &[u8]) -> f64 {
+    let time = || {
+        let start = Instant::now();
+        black_box(search::search(dtype, black_box(elements)));
+        start.elapsed().as_secs_f64()
+    };
+    (0..3).map(|_| time()).fold(f64::INFINITY, f64::min)
 }
 
 fn measure_tensor(codec: &Codec, dtype: Dtype, elements: &[u8]) -> enec::Result<Sizes> {
@@ -100,24 +125,32 @@ fn measure_tensor(codec: &Codec, dtype: Dtype, elements: &[u8]) -> enec::Result<
     let exponents = Exponents::of(dtype, elements);
     let entropy = exponents.elements() as f64 * (exponents.other_bits() as f64 + exponents.entropy()) / 8.0;
     let paper = paper::bits(&exponents).map_or(bytes as f64, |bits| bits as f64 / 8.0);
-    let enec = (codec.encode(dtype, elements)?.len() as u64).min(bytes);
-    Ok(Sizes { bytes, enec, paper: paper.min(bytes as f64), entropy })
+    let size = |codec: &Codec| Ok::<_, enec::Error>((codec.encode(dtype, elements)?.len() as u64).min(bytes));
+    let best = search::search_sampled(dtype, &[elements], usize::MAX);
+    let best = Profile::new().with(dtype, best.common_base(), best.common_width())?;
+    let (enec, exhaustive) = (size(codec)?, size(&codec.clone().with_profile(best))?);
+    Ok(Sizes { bytes, enec, paper: paper.min(bytes as f64), entropy, exhaustive, search_us: 0.0 })
 }
 
 fn print(rows: &[Row]) {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(4);
-    println!("{:width$}  dtype  {:>9}  {:>7}  {:>12}  {:>7}", "file", "MB", "enec", "paper's rule", "entropy");
+    println!(
+        "{:width$}  dtype  {:>9}  {:>7}  {:>12}  {:>7}  {:>6}  {:>9}",
+        "file", "MB", "enec", "paper's rule", "entropy", "loss %", "search us"
+    );
     for row in rows {
-        let Sizes { bytes, enec, paper, entropy } = &row.sizes;
+        let Sizes { bytes, enec, paper, entropy, exhaustive, search_us } = &row.sizes;
         let bytes = *bytes as f64;
         println!(
-            "{:width$}  {:5}  {:9.2}  {:7.4}  {:12.4}  {:7.4}",
+            "{:width$}  {:5}  {:9.2}  {:7.4}  {:12.4}  {:7.4}  {:6.3}  {:9.0}",
             row.name,
             row.dtype,
             bytes / 1e6,
             bytes / *enec as f64,
             bytes / paper,
             bytes / entropy,
+            (*enec as f64 / *exhaustive as f64 - 1.0) * 100.0,
+            search_us,
         );
     }
 }

@@ -29,13 +29,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         threads => threads.to_vec(),
     };
-    let most = threads.iter().map(|threads| threads.get()).max().unwrap_or(1);
     // Opened before the data is made, so that a missing backend is told at once.
     let opened = threads.iter().map(|&threads| Opened::new(arguments, threads)).collect::<Result<Vec<_>>>()?;
     let mut records = Vec::new();
-    for case in Case::all(&arguments.data, &arguments.dtype, most)? {
-        for opened in &opened {
+    let cases = Case::all(&arguments.data, &arguments.dtype)?;
+    for opened in &opened {
+        for case in Case::in_cache(&cases, &arguments.dtype, opened.threads.get()) {
             records.extend(opened.measure(&case, arguments.repetitions)?);
+        }
+    }
+    for case in &cases {
+        for opened in &opened {
+            records.extend(opened.measure(case, arguments.repetitions)?);
         }
     }
     report::print(&records);
@@ -50,7 +55,7 @@ struct Opened {
     backend: Arc<dyn Backend>,
     codec: Codec,
     threads: NonZeroUsize,
-    /// Absent for one thread, which copies without a pool.
+    /// The caller's helpers; absent for one thread.
     pool: Option<ThreadPool>,
 }
 
@@ -61,7 +66,7 @@ impl Opened {
         let backend = enec::open(&arguments.backend, &options)?;
         let pool = match threads.get() {
             1 => None,
-            threads => Some(ThreadPoolBuilder::new().num_threads(threads).build()?),
+            threads => Some(ThreadPoolBuilder::new().num_threads(threads - 1).build()?),
         };
         Ok(Self { codec: Codec::new(backend.clone()), backend, threads, pool })
     }
@@ -272,7 +277,7 @@ fn streams<'b>(plans: &[EncodePlan], lengths: &[usize], encoded: &'b Buffer) -> 
     Ok(streams)
 }
 
-fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]

@@ -9,7 +9,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::kernels::Scratch;
 use crate::schedule::{Part, Schedule};
 
-/// A pool of threads; with one thread there is no pool and the caller works alone.
+/// The caller's thread and a pool of helpers. The caller begins at once and does everything itself if the helpers are late: waking a
+/// thread takes as long as some hundred kilobytes take to decode.
 #[derive(Debug)]
 pub(crate) struct Workers {
     pool: Option<ThreadPool>,
@@ -27,7 +28,8 @@ impl Workers {
     pub(crate) fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
         let available = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let threads = threads.unwrap_or_else(available).get();
-        let build = || ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("enec-cpu-{i}")).build();
+        let build =
+            || ThreadPoolBuilder::new().num_threads(threads - 1).thread_name(|i| format!("enec-cpu-{i}")).build();
         let pool = (threads > 1).then(build).transpose().map_err(|error| Error::Unavailable {
             backend: "cpu".into(),
             reason: format!("cannot start {threads} threads: {error}"),
@@ -50,10 +52,11 @@ impl Workers {
             self.idle_scratch().push(scratch);
         };
         match &self.pool {
-            Some(pool) if schedule.len() > 1 => pool.scope(|scope| {
-                for _ in 0..self.threads.min(schedule.len()) {
+            Some(pool) if schedule.len() > 1 => pool.in_place_scope(|scope| {
+                for _ in 1..self.threads.min(schedule.len()) {
                     scope.spawn(|_| take_all());
                 }
+                take_all();
             }),
             _ if schedule.len() > 0 => take_all(),
             _ => {}
