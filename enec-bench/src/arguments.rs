@@ -35,9 +35,6 @@ pub(crate) struct Arguments {
     /// Compare sizes instead: ENEC's with those of the paper's parameter rule and with the entropy of the exponents
     #[arg(long)]
     pub(crate) ratio: bool,
-    /// Compress and decompress whole files in this folder instead, beside plain writing and reading there
-    #[arg(long, value_name = "FOLDER", conflicts_with = "ratio")]
-    pub(crate) files: Option<PathBuf>,
 }
 
 /// What to measure on.

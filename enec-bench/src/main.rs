@@ -13,7 +13,6 @@ mod case;
 mod copy;
 mod data;
 mod exponents;
-mod files;
 mod paper;
 mod ratio;
 mod report;
@@ -39,9 +38,5 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
-    match &arguments.files {
-        Some(place) => files::run(arguments, place),
-        None if arguments.ratio => ratio::run(arguments),
-        None => throughput::run(arguments),
-    }
+    if arguments.ratio { ratio::run(arguments) } else { throughput::run(arguments) }
 }

@@ -277,7 +277,7 @@ fn streams<'b>(plans: &[EncodePlan], lengths: &[usize], encoded: &'b Buffer) -> 
     Ok(streams)
 }
 
-pub(crate) fn median(values: &[f64]) -> f64 {
+fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
