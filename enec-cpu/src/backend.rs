@@ -103,11 +103,11 @@ impl Backend for CpuBackend {
 
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
         self.info.check_batch(batch.device())?;
-        let uses_device = batch.checked_jobs().any(|mut job| {
+        let mut checked: Vec<_> = batch.checked_jobs().collect();
+        let uses_device = checked.iter_mut().any(|job| {
             let (_, source, target, _) = job.split();
             uses_device(source, &target)
         });
-        let mut checked: Vec<_> = batch.checked_jobs().collect();
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
             match self.variant {
@@ -121,11 +121,11 @@ impl Backend for CpuBackend {
 
     fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
         self.info.check_batch(batch.device())?;
-        let uses_device = batch.checked_jobs().any(|mut job| {
+        let mut checked: Vec<_> = batch.checked_jobs().collect();
+        let uses_device = checked.iter_mut().any(|job| {
             let (_, source, target, _) = job.split();
             uses_device(source, &target)
         });
-        let mut checked: Vec<_> = batch.checked_jobs().collect();
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
             match self.variant {

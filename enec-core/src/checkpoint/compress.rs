@@ -40,7 +40,7 @@ pub fn compress(
     progress: &mut dyn Progress,
 ) -> Result<Report> {
     let stopwatch = options.stopwatch();
-    let work = Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch };
+    let work = Work::new(codec, options, &stopwatch);
     conversion::run(&Compress { work, verify: options.verify }, input, output, options, progress)
 }
 

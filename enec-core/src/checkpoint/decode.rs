@@ -8,7 +8,7 @@ use enec_format::hash::{combine, content_pieces};
 use enec_format::{DecodePlan, Stream};
 
 use super::buffer::{AlignedBuffer, split_front, whole_pieces};
-use super::tensor::TensorRef;
+use super::tensor::{StoredForm, TensorRef};
 use super::timings::TimedSink;
 use super::work::Work;
 use super::write::Part;
@@ -130,7 +130,10 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
         let mut hashes = Vec::new();
         let mut offset = 0;
         for bytes in tensor.stored_bytes().chunks(whole_pieces(self.work.window_bytes)) {
-            hashes.extend(content_pieces(bytes));
+            // An original has no hash to compare with.
+            if tensor.form() == StoredForm::Carried {
+                hashes.extend(content_pieces(bytes));
+            }
             self.receiver.stored(tensor, offset, bytes)?;
             offset += bytes.len() as u64;
         }

@@ -32,7 +32,7 @@ pub fn decompress(
     progress: &mut dyn Progress,
 ) -> Result<Report> {
     let stopwatch = options.stopwatch();
-    let work = Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch };
+    let work = Work::new(codec, options, &stopwatch);
     conversion::run(&Decompress { work }, input, output, options, progress)
 }
 

@@ -33,7 +33,7 @@ pub fn extract(
     progress.total(tensor.byte_len());
     let new = NewFile::create(output, options.force)?;
     let stopwatch = options.stopwatch();
-    let work = Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch };
+    let work = Work::new(codec, options, &stopwatch);
     write_behind(new.file(), new.path(), &stopwatch, |output| {
         let mut restoration = Restoration { start: &|_| 0, output, progress };
         decode_tensors(work, [tensor], Check::Content, &mut restoration)

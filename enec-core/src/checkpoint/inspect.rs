@@ -95,7 +95,7 @@ pub fn inspect(codec: &Codec, input: &Path, options: &Options, progress: &mut dy
     progress.total(2 * checkpoint.tensors().map(|tensor| tensor.byte_len()).sum::<u64>());
 
     let stopwatch = options.stopwatch();
-    let work = Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch };
+    let work = Work::new(codec, options, &stopwatch);
     let (mut tensors, mut original_bytes, mut compressed_bytes) = (Vec::new(), 0, 0);
     for file in checkpoint.files() {
         progress.file(Step::Inspect, file.path());

@@ -65,11 +65,8 @@ pub fn verify(
     progress: &mut dyn Progress,
 ) -> Result<Verification> {
     let (start, stopwatch) = (Instant::now(), options.stopwatch());
-    let mut verifier = Verifier {
-        work: Work { codec, window_bytes: options.window_bytes, stopwatch: &stopwatch },
-        progress,
-        result: Verification::default(),
-    };
+    let mut verifier =
+        Verifier { work: Work::new(codec, options, &stopwatch), progress, result: Verification::default() };
     let is_folder = |path: &Path| Ok::<_, Error>(input_metadata(path)?.is_dir());
     if let Some(original) = against
         && is_folder(input)? != is_folder(original)?

@@ -1,5 +1,6 @@
 //! What every long call works with.
 
+use super::conversion::Options;
 use super::timings::Stopwatch;
 use crate::Codec;
 
@@ -10,4 +11,10 @@ pub(crate) struct Work<'r> {
     /// Decoded bytes that are in work at a time.
     pub(crate) window_bytes: usize,
     pub(crate) stopwatch: &'r Stopwatch,
+}
+
+impl<'r> Work<'r> {
+    pub(crate) fn new(codec: &'r Codec, options: &Options, stopwatch: &'r Stopwatch) -> Self {
+        Self { codec, window_bytes: options.window_bytes, stopwatch }
+    }
 }
