@@ -170,7 +170,8 @@ impl<'a> Task<'a> {
         match outcome {
             EncodeOutcome::Coded { variable_len } => {
                 let _ = self.chain.take(0, variable_len);
-                let written = self.layout().front_len()..self.plan.written(outcome).expect("within the plan").stream_len;
+                let written =
+                    self.layout().front_len()..self.plan.written(outcome).expect("within the plan").stream_len;
                 // SAFETY: this job has one part.
                 unsafe { self.target.range(written.clone()) }.copy_from_slice(&encoded[written]);
             }

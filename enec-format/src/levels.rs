@@ -126,3 +126,6 @@ pub fn escapes(bytes: &[u8], codes: usize) -> usize {
     let rest = rest.iter().copied().chain([last]);
     count + rest.map(|byte| (byte & byte >> 1 & 0x55).count_ones() as usize).sum::<usize>()
 }
+
+#[cfg(test)]
+mod tests;

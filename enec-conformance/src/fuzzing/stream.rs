@@ -49,8 +49,7 @@ fn check(stream: &Stream<'_>, backends: &[&dyn Backend]) {
     assert_eq!(stream.header().to_bytes(), bytes[..HEADER_BYTES], "a header that was read is written the same");
     assert_eq!(layout.stream_len, bytes.len());
     let front = &bytes[..bytes.len().min(Header::FRONT_BYTES)];
-    let parts =
-        Stream::open_parts(front, bytes.len(), |section| Ok::<_, FormatError>(bytes[section.range()].to_vec()));
+    let parts = Stream::open_parts(front, bytes.len(), |section| Ok::<_, FormatError>(bytes[section.range()].to_vec()));
     assert_eq!(parts.expect("a stream opens from its parts"), (*stream.header(), layout.clone()));
 
     let plan = DecodePlan::whole(stream);
@@ -69,7 +68,8 @@ fn check(stream: &Stream<'_>, backends: &[&dyn Backend]) {
 
     // What decodes can be encoded, and the canonical stream of the same elements decodes to them.
     if stream.coding() != Coding::Stored {
-        let again = EncodePlan::window(stream.dtype(), stream.coding(), layout.elements, 0).expect("a stream's parameters");
+        let again =
+            EncodePlan::window(stream.dtype(), stream.coding(), layout.elements, 0).expect("a stream's parameters");
         let again = reference::encode_plan(&again, &elements).expect("elements of the planned length");
         let again = Stream::open(&again).expect("the reference writes valid streams");
         assert!(reference::decode_stream(&again).expect("a validated stream decodes") == elements, "encoded again");

@@ -149,3 +149,6 @@ impl<'a> Codes<'a> {
         cascade.symbols()[(usize::from(level) - 1) * LEVEL_SYMBOLS + usize::from(code)]
     }
 }
+
+#[cfg(test)]
+mod tests;

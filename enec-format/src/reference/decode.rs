@@ -5,8 +5,8 @@ use crate::reference::cascade;
 use crate::reference::lane::{read_words, unpack};
 use crate::reference::planes::decode_lane;
 use crate::{
-    BlockEntry, Coding, DecodePlan, FormatError, FormatErrorKind as Kind, Layout, Result, TwoWindows,
-    padded_lanes, segment, wide_lanes,
+    BlockEntry, Coding, DecodePlan, FormatError, FormatErrorKind as Kind, Layout, Result, TwoWindows, padded_lanes,
+    segment, wide_lanes,
 };
 
 /// Decodes by a plan. `source` holds the whole stream; bytes that changed since it was validated give wrong elements, never a panic.
