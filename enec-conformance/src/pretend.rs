@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::ThreadId;
 
 use enec_core::{
-    Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error, OpenOptions,
-    Result, Source, TargetMut,
+    Backend, BackendId, Codecs, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error,
+    OpenOptions, Result, Source, TargetMut,
 };
 
 pub use fault::Fault;
@@ -64,6 +64,7 @@ fn info(index: usize, variant: &'static str, threads: usize) -> DeviceInfo {
         fingerprint: format!("{NAME} {variant}, {threads} threads"),
         memory: None,
         variant,
+        codecs: Codecs::ALL,
         variants: VARIANTS.into(),
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{BackendId, DecodeBatch, DeviceBuf, DeviceSlice, EncodeBatch, Result};
+use crate::{BackendId, Codecs, DecodeBatch, DeviceBuf, DeviceSlice, EncodeBatch, Result};
 
 /// One opened device, as one ordered queue.
 ///
@@ -59,7 +59,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Runs the encode jobs and waits for them: afterwards every job has a status.
+    /// Runs the encode jobs and waits for them: afterwards every job has a status. A job of a codec that [`DeviceInfo::codecs`] lacks, which
+    /// no batch of this device takes up, fails with [`Error::Unavailable`](crate::Error::Unavailable).
     ///
     /// A batch for another device is refused first: see [`check_batch`](DeviceInfo::check_batch).
     ///
@@ -71,7 +72,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// About the device only.
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()>;
 
-    /// Runs the decode jobs and waits for them: afterwards every job has a status.
+    /// Runs the decode jobs and waits for them: afterwards every job has a status. For codecs that the device lacks see
+    /// [`encode`](Self::encode).
     ///
     /// # Errors
     ///
@@ -103,6 +105,8 @@ pub struct DeviceInfo {
     pub fingerprint: String,
     /// Bytes of device memory, if known.
     pub memory: Option<u64>,
+    /// The codecs that it encodes and decodes. What it lacks [`Codec`](crate::Codec) has done elsewhere.
+    pub codecs: Codecs,
     /// The kernels in use, one of [`variants`](Self::variants).
     pub variant: &'static str,
     /// The kernels that the device can run, best first.
