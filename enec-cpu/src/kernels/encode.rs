@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use enec_format::Dtype;
-use enec_format::geometry::{ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
+use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 
-use super::float::{Float, VECTORS, pair, split, vector_mut};
+use super::float::{Float, VECTORS, pair, vector_mut};
 use super::isa::{Isa, Kernel};
-use super::pack::{Fixed, Width, pack};
+use super::pack::{Width, pack};
+use super::planes::split_lanes;
 use super::scratch::WideRows;
 use super::{Behind, EncodeBlock, EncodedParts};
 
@@ -82,26 +82,9 @@ impl TilePlanes<'_> {
         vector: usize,
         base: I::Vector,
     ) -> [I::Vector; 8] {
-        let (mut differences, mut extra) = ([isa.splat(0); 8], [isa.splat(0); 8]);
-        for row in 0..ROWS / 2 {
-            let (first, first_lower) = F::load(isa, tile, row, vector);
-            let (second, second_lower) = F::load(isa, tile, row + ROWS / 2, vector);
-            if F::DTYPE == Dtype::F32 {
-                isa.store(first_lower, vector_mut(self.extra_plane, row, vector));
-                isa.store(second_lower, vector_mut(self.extra_plane, row + ROWS / 2, vector));
-            }
-            let (bytes, mut exponents) = split::<I, F>(isa, first, second);
-            isa.store(bytes, vector_mut(self.byte_plane, row, vector));
-            if F::DTYPE == Dtype::F16 {
-                extra[row] = isa.and(isa.shift_down(exponents, 5), isa.splat(0x0707));
-                exponents = isa.and(exponents, isa.splat(0x1F1F));
-            }
-            differences[row] = isa.subtract_bytes(base, exponents);
-        }
-        if F::DTYPE == Dtype::F16 {
-            for (row, words) in pack(isa, Fixed::<3>, &extra).into_iter().enumerate().take(3) {
-                isa.store(words, vector_mut(self.extra_plane, row, vector));
-            }
+        let mut differences = split_lanes::<I, F>(isa, tile, vector, self.byte_plane, self.extra_plane);
+        for difference in &mut differences {
+            *difference = isa.subtract_bytes(base, *difference);
         }
         let mut low = differences;
         for low in &mut low {

@@ -10,6 +10,7 @@ use super::encode::{EncodePlanes, PackSegment};
 use super::float::{Bf16, F16, F32, Float};
 use super::isa::{Isa, Kernel};
 use super::pack::{Any, Fixed};
+use super::cascade::{CascadeBlock, CascadeScratch, CascadeSource, DecodeCascade, EncodeCascade};
 use super::{Behind, DecodeBlock, EncodeBlock, EncodedParts, Kernels, WideLanes, WideRows};
 
 /// Evaluates an expression with `$width` as a [`Width`](super::pack::Width): known to the compiler if the instruction set wants it.
@@ -81,6 +82,46 @@ impl<I: Isa> Kernels for I {
             Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, behind, wide),
             Dtype::F16 => decode_tiles::<I, F16>(self, block, target, behind, wide),
             Dtype::F32 => decode_tiles::<I, F32>(self, block, target, behind, wide),
+            Dtype::Opaque => unreachable!("opaque bytes are always stored"),
+        }
+    }
+
+    fn decode_cascade(
+        self,
+        block: &CascadeBlock<'_>,
+        target: &mut [u8],
+        behind: Option<&mut Behind<'_>>,
+        scratch: &mut CascadeScratch,
+    ) {
+        macro_rules! decode {
+            ($float:ty) => {
+                self.vectorise_with_bits(DecodeCascade { block, target, behind, scratch, float: PhantomData::<$float> })
+            };
+        }
+        match block.dtype {
+            Dtype::Bf16 => decode!(Bf16),
+            Dtype::F16 => decode!(F16),
+            Dtype::F32 => decode!(F32),
+            Dtype::Opaque => unreachable!("opaque bytes are always stored"),
+        }
+    }
+
+    fn encode_cascade(
+        self,
+        block: &CascadeSource<'_>,
+        parts: &mut EncodedParts<'_>,
+        behind: Option<&mut [Behind<'_>; 3]>,
+        scratch: &mut CascadeScratch,
+    ) -> usize {
+        macro_rules! encode {
+            ($float:ty) => {
+                self.vectorise_with_bits(EncodeCascade { block, parts, behind, scratch, float: PhantomData::<$float> })
+            };
+        }
+        match block.dtype {
+            Dtype::Bf16 => encode!(Bf16),
+            Dtype::F16 => encode!(F16),
+            Dtype::F32 => encode!(F32),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
     }
