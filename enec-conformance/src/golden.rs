@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use enec_format::{Coding, Dtype, EncodePlan, FormatError, TwoWindows, reference};
+use enec_format::{Cascade, Coding, Dtype, EncodePlan, FormatError, TwoWindows, reference};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -30,9 +30,12 @@ pub struct Golden {
     pub elements: usize,
     /// The builder of the elements.
     pub input: Input,
-    /// Common base and common width that were asked for; absent where storing was asked for.
+    /// Common base and common width that were asked for; absent where another codec was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<(u8, u8)>,
+    /// Symbols of the cascade that was asked for, in order of their ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbols: Option<Vec<u8>>,
     /// Whether the stored rule was left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
@@ -74,8 +77,8 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// Unless `is_draft`: if a stream there, or its entry in the manifest there, is another or would go. Nothing is written then.
-    pub fn write(mut self, folder: &Path, is_draft: bool) -> Result<usize> {
+    /// If a stream there, or its entry in the manifest there, is another or would go. Nothing is written then.
+    pub fn write(mut self, folder: &Path) -> Result<usize> {
         let mut missing = Vec::new();
         for golden in &mut self.streams {
             let stream = golden.encoded()?;
@@ -84,17 +87,11 @@ impl Manifest {
             let path = folder.join(golden.file_name());
             match fs::read(&path) {
                 Ok(existing) if existing == stream => {}
-                Ok(_) if !is_draft => {
-                    let path = path.display();
-                    return Err(format!(
-                        "{path} is frozen and differs; it may change only while the format is a draft"
-                    )
-                    .into());
-                }
-                _ => missing.push((path, stream)),
+                Ok(_) => return Err(format!("{} is frozen and differs", path.display()).into()),
+                Err(_) => missing.push((path, stream)),
             }
         }
-        if let (Ok(frozen), false) = (Self::read_from(folder), is_draft) {
+        if let Ok(frozen) = Self::read_from(folder) {
             for golden in &frozen.streams {
                 let is_kept = self.streams.contains(golden);
                 ensure!(is_kept, "golden stream `{}` is frozen; its entry may not change or go", golden.name);
@@ -129,15 +126,14 @@ impl Golden {
     /// If the parameters are not valid for the dtype.
     pub fn plan(&self) -> Result<EncodePlan, FormatError> {
         let dtype = self.dtype();
-        match self.windows {
-            None => EncodePlan::new(dtype, Coding::Stored, self.elements),
-            Some((base, width)) => {
-                let windows = TwoWindows::new(dtype, base, width)?;
-                match self.forced {
-                    true => EncodePlan::window(dtype, windows, self.elements, 0),
-                    false => EncodePlan::new(dtype, Coding::TwoWindows(windows), self.elements),
-                }
-            }
+        let coding = match (self.windows, &self.symbols) {
+            (Some((base, width)), _) => TwoWindows::new(dtype, base, width)?.into(),
+            (None, Some(symbols)) => Cascade::new(dtype, symbols)?.into(),
+            (None, None) => Coding::Stored,
+        };
+        match self.forced {
+            true => EncodePlan::window(dtype, coding, self.elements, 0),
+            false => EncodePlan::new(dtype, coding, self.elements),
         }
     }
 

@@ -1,8 +1,7 @@
 //! Runs jobs and compares what they wrote with the reference codec.
 
 use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob};
-use enec_format::geometry::HEADER_BYTES;
-use enec_format::{Coding, DecodePlan, Dtype, EncodePlan, Layout, Stream, TwoWindows, reference};
+use enec_format::{Coding, DecodePlan, Dtype, EncodePlan, Layout, Stream, reference};
 
 use crate::guarded::{Guarded, Place};
 use crate::{Result, Subject, ensure};
@@ -40,8 +39,13 @@ impl<'a> Encoding<'a> {
     /// # Errors
     ///
     /// Of the plan.
-    pub fn forced(name: impl Into<String>, dtype: Dtype, windows: TwoWindows, elements: &'a [u8]) -> Result<Self> {
-        let plan = EncodePlan::window(dtype, windows, elements.len() / dtype.element_bytes(), 0)?;
+    pub fn forced(
+        name: impl Into<String>,
+        dtype: Dtype,
+        coding: impl Into<Coding>,
+        elements: &'a [u8],
+    ) -> Result<Self> {
+        let plan = EncodePlan::window(dtype, coding, elements.len() / dtype.element_bytes(), 0)?;
         Ok(Self::by_plan(name, plan, elements))
     }
 
@@ -86,11 +90,10 @@ pub fn check_encodings(subject: &Subject, encodings: &[Encoding<'_>]) -> Result 
             ensure!(outcome == expected_outcome, "outcome {outcome:?}, expected {expected_outcome:?}");
             let layout = encoding.plan.written(outcome)?;
             let written = target.checked(subject)?;
-            same(&written[..HEADER_BYTES], &target.before()[..HEADER_BYTES], |at| {
-                format!("header byte {at} was touched")
-            })?;
-            let stream = HEADER_BYTES..layout.stream_len;
-            same(&written[stream.clone()], &expected[stream], |at| place_in_stream(&layout, HEADER_BYTES + at))?;
+            let front = layout.front_len();
+            same(&written[..front], &target.before()[..front], |at| format!("header byte {at} was touched"))?;
+            let stream = front..layout.stream_len;
+            same(&written[stream.clone()], &expected[stream], |at| place_in_stream(&layout, front + at))?;
             let beyond = encoding.plan.target_len()..;
             same(&written[beyond.clone()], &target.before()[beyond], |at| format!("byte {at} beyond the plan"))?;
             same(&source.checked(subject)?, encoding.elements, |at| format!("byte {at} of the source was touched"))
@@ -249,10 +252,8 @@ pub fn check_parity(subject: &Subject, dtype: Dtype, cases: &[(String, Coding, &
         let encoding = Encoding::of(name, dtype, *coding, elements)?;
         streams.push(reference::encode_plan(&encoding.plan, elements)?);
         encodings.push(encoding);
-        if let Coding::TwoWindows(windows) = coding
-            && elements.len() >= dtype.tile_bytes()
-        {
-            let encoding = Encoding::forced(format!("{name}, forced"), dtype, *windows, elements)?;
+        if *coding != Coding::Stored && elements.len() >= dtype.tile_bytes() {
+            let encoding = Encoding::forced(format!("{name}, forced"), dtype, *coding, elements)?;
             streams.push(reference::encode_plan(&encoding.plan, elements)?);
             encodings.push(encoding);
         }

@@ -41,8 +41,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ///
     /// A batch for another device is refused first: see [`check_batch`](DeviceInfo::check_batch).
     ///
-    /// An encoder writes everything from byte 64 of the target to the end of the stream, padding included; bytes 0 to 64 are the
-    /// header's and are left alone. A job that the stored rule decides against gets its bytes verbatim at byte 64, zero-padded.
+    /// An encoder writes everything from the block table to the end of the stream, padding included; what lies before it, the header and
+    /// the codec's own section, is left alone. A job that the stored rule decides against gets its bytes verbatim at byte 64, zero-padded.
     ///
     /// # Errors
     ///

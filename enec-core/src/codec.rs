@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use enec_format::{
     Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind, Header, Layout, Seal, Stream,
-    geometry::HEADER_BYTES, geometry::TILE_ELEMENTS, max_encoded_len,
+    geometry::TILE_ELEMENTS, max_encoded_len,
 };
 
 use crate::search::search;
@@ -101,10 +101,10 @@ impl Codec {
         {
             let layout = plan.written(outcome)?;
             let target = &mut target[..layout.stream_len];
-            write_header(target, &layout.header(None));
+            layout.header(None).write(target);
             let content = pieces.complete_content(elements);
             let payload = pieces.complete_payload(&Stream::open(target)?);
-            write_header(target, &layout.header(Some(Seal { content, payload })));
+            layout.header(Some(Seal { content, payload })).write(target);
             lengths.push(layout.stream_len);
         }
         Ok(lengths)
@@ -240,7 +240,7 @@ impl Codec {
         }
         let content = enec_format::hash::content_hash(&self.decode(bytes)?);
         let header = stream.header().sealed(Seal { content, payload: stream.payload_hash() });
-        write_header(bytes, &header);
+        header.write(bytes);
         Ok(())
     }
 
@@ -258,22 +258,20 @@ impl Codec {
         Ok(DeviceStream { header: *stream.header(), layout: stream.layout().clone(), memory })
     }
 
-    /// Validates a stream that is already in device memory, from its downloaded header, block table and mask.
+    /// Validates a stream that is already in device memory, from its downloaded header, block table and mask; of codec 2, from its symbols,
+    /// block table, low plane and variable section.
     ///
     /// # Errors
     ///
     /// [`Error::Format`] if it is not a valid stream, [`Error::Device`] if the device fails.
     pub fn open_device(&self, memory: DeviceSlice) -> Result<DeviceStream> {
-        let mut header = vec![0; memory.len().min(HEADER_BYTES)];
-        self.backend.download(&memory.slice(0..header.len())?, &mut header)?;
         let part = |range: Range<usize>| -> Result<Vec<u8>> {
             let mut bytes = vec![0; range.len()];
             self.backend.download(&memory.slice(range)?, &mut bytes)?;
             Ok(bytes)
         };
-        let (header, layout) = Stream::open_parts(&header, memory.len(), |layout| -> Result<_> {
-            Ok((part(layout.table.range())?, part(layout.mask.range())?))
-        })?;
+        let front = part(0..memory.len().min(Header::FRONT_BYTES))?;
+        let (header, layout) = Stream::open_parts(&front, memory.len(), |section| part(section.range()))?;
         Ok(DeviceStream { header, layout, memory })
     }
 
@@ -301,7 +299,9 @@ impl Codec {
         let job = EncodeJob::new(plan.clone(), Source::Device(elements.clone()), Target::Device(target.clone()));
         let layout = plan.written(self.run_encode(job)?)?;
         let header = layout.header(None);
-        self.backend.upload(&header.to_bytes(), &target.slice(0..HEADER_BYTES)?)?;
+        let mut front = vec![0; header.front_len()];
+        header.write(&mut front);
+        self.backend.upload(&front, &target.slice(0..front.len())?)?;
         Ok(DeviceStream { header, memory: target.slice(0..layout.stream_len)?, layout })
     }
 
@@ -357,10 +357,6 @@ impl DeviceStream {
     pub fn memory(&self) -> &DeviceSlice {
         &self.memory
     }
-}
-
-fn write_header(stream: &mut [u8], header: &Header) {
-    stream[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
 }
 
 /// The result of the only job of a batch.

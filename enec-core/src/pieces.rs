@@ -13,6 +13,9 @@ use crate::PieceSink;
 pub struct PieceHashes {
     content: Vec<OnceLock<u64>>,
     payload: Vec<OnceLock<u64>>,
+    /// Which of the payload's pieces is block 0.
+    first_block: usize,
+    /// Content pieces of a whole block.
     block_pieces: usize,
 }
 
@@ -20,11 +23,16 @@ impl PieceHashes {
     /// No piece known yet of a tensor with this layout.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
-        let empty = |count| std::iter::repeat_with(OnceLock::new).take(count).collect();
+        let empty = |count| -> Vec<_> { std::iter::repeat_with(OnceLock::new).take(count).collect() };
         let block_bytes = BLOCK_ELEMENTS * layout.dtype.element_bytes();
+        let payload = empty(layout.payload_pieces());
+        if let Coding::Cascade(cascade) = layout.coding {
+            set(&payload, 0, || xxh3_64(&cascade.to_section()));
+        }
         Self {
             content: empty(layout.content_pieces()),
-            payload: empty(layout.payload_pieces()),
+            payload,
+            first_block: layout.block_pieces().start,
             block_pieces: block_bytes.div_ceil(CONTENT_PIECE_BYTES),
         }
     }
@@ -45,7 +53,7 @@ impl PieceHashes {
     /// Records the payload hash of the tail of a coded stream.
     pub fn add_tail(&self, blocks: usize, tail: &[u8]) {
         if !tail.is_empty() {
-            set(&self.payload, blocks, || xxh3_64(tail));
+            set(&self.payload, self.first_block + blocks, || xxh3_64(tail));
         }
     }
 
@@ -76,10 +84,10 @@ impl PieceHashes {
         if stream.coding() == Coding::Stored {
             return self.complete_content(stream.tail());
         }
-        let blocks = stream.blocks().zip(&self.payload);
+        let whole = |part: &[u8]| (!part.is_empty()).then(|| xxh3_64(part));
+        let blocks = stream.blocks().zip(&self.payload[self.first_block..]);
         let blocks = blocks.map(|(block, hash)| *hash.get_or_init(|| piece_hash(&block.parts())));
-        let tail = stream.tail();
-        combine(blocks.chain((!tail.is_empty()).then(|| xxh3_64(tail))))
+        combine(whole(stream.symbol_section()).into_iter().chain(blocks).chain(whole(stream.tail())))
     }
 }
 
@@ -108,6 +116,6 @@ impl PieceSink for PieceWindow<'_> {
     }
 
     fn payload(&self, block: usize, parts: &[&[u8]; 6]) {
-        set(&self.hashes.payload, self.first_block + block, || piece_hash(parts));
+        set(&self.hashes.payload, self.hashes.first_block + self.first_block + block, || piece_hash(parts));
     }
 }

@@ -66,9 +66,10 @@ impl<'a> Task<'a> {
 
     /// One part per block; a plan without tiles is all tail and is cut evenly.
     fn parts(&self) -> usize {
-        match self.blocks().len() {
-            0 => self.plan.tail().len().div_ceil(STORED_PART_BYTES),
-            blocks => blocks,
+        match (self.blocks().len(), self.layout().coding) {
+            (0, _) => self.plan.tail().len().div_ceil(STORED_PART_BYTES),
+            (_, Coding::Cascade(_)) => 1,
+            (blocks, _) => blocks,
         }
     }
 
@@ -76,6 +77,11 @@ impl<'a> Task<'a> {
         match (self.layout().coding, self.blocks()) {
             (Coding::TwoWindows(windows), blocks) if !blocks.is_empty() => {
                 self.decode_block(kernels, windows, blocks.start + part, scratch);
+            }
+            (Coding::Cascade(_), blocks) if !blocks.is_empty() => {
+                // SAFETY: this job has one part.
+                let target = unsafe { self.target.range(0..self.plan.target_len()) };
+                enec_format::reference::decode(self.plan, self.source, target).expect("a checked job");
             }
             _ => self.copy_tail(part * STORED_PART_BYTES..(part + 1) * STORED_PART_BYTES),
         }

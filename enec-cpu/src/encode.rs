@@ -66,7 +66,10 @@ impl<'a> Task<'a> {
     }
 
     fn blocks(&self) -> usize {
-        self.layout().blocks()
+        match self.plan.coding() {
+            Coding::Cascade(_) => 1,
+            _ => self.layout().blocks(),
+        }
     }
 
     fn streams(&self) -> bool {
@@ -76,7 +79,7 @@ impl<'a> Task<'a> {
     /// After the blocks: what became of the job.
     fn outcome(&self) -> EncodeOutcome {
         match (self.plan.coding(), self.chain.finish()) {
-            (Coding::TwoWindows(_), Some(variable_len)) => EncodeOutcome::Coded { variable_len },
+            (Coding::TwoWindows(_) | Coding::Cascade(_), Some(variable_len)) => EncodeOutcome::Coded { variable_len },
             _ => EncodeOutcome::Stored,
         }
     }
@@ -108,6 +111,9 @@ impl<'a> Task<'a> {
     }
 
     fn encode_block<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
+        if let Coding::Cascade(_) = self.plan.coding() {
+            return self.encode_cascade();
+        }
         let (layout, Coding::TwoWindows(windows)) = (self.layout(), self.plan.coding()) else { return };
         if self.chain.is_stopped() {
             return;
@@ -155,6 +161,21 @@ impl<'a> Task<'a> {
         }
         if is_last {
             self.finish(end);
+        }
+    }
+
+    fn encode_cascade(&self) {
+        let mut encoded = vec![0; self.plan.target_len()];
+        let outcome = enec_format::reference::encode(self.plan, self.source, &mut encoded).expect("a checked job");
+        match outcome {
+            EncodeOutcome::Coded { variable_len } => {
+                let _ = self.chain.take(0, variable_len);
+                let written =
+                    self.layout().front_len()..self.plan.written(outcome).expect("within the plan").stream_len;
+                // SAFETY: this job has one part.
+                unsafe { self.target.range(written.clone()) }.copy_from_slice(&encoded[written]);
+            }
+            EncodeOutcome::Stored => self.chain.stop(),
         }
     }
 

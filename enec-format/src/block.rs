@@ -5,9 +5,9 @@ use crate::geometry::{SEGMENT_ROW_LANES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
 /// An entry of the block table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockEntry {
-    /// Largest exponent among the block's wide lanes (the paper's B); 0 without any.
+    /// Codec 1: largest exponent among the block's wide lanes (the paper's B); 0 without any, and in codec 2.
     pub wide_base: u8,
-    /// Bits per exponent in a wide lane (the paper's n); the common width without any.
+    /// Codec 1: bits per exponent in a wide lane (the paper's n), the common width without any. Codec 2: 0.
     pub wide_width: u8,
     /// End of the block's segment from the start of the variable section, in units of 32 bytes; below 2^48.
     pub end: u64,
@@ -58,15 +58,15 @@ pub struct Block<'a> {
     pub entry_bytes: &'a [u8],
     /// Its entry.
     pub entry: BlockEntry,
-    /// Masks, 16 bytes per tile.
+    /// Codec 1: masks, 16 bytes per tile.
     pub mask: &'a [u8],
     /// Byte plane, 2,048 bytes per tile.
     pub byte_plane: &'a [u8],
     /// Extra plane.
     pub extra_plane: &'a [u8],
-    /// Low plane, 256 bytes per tile and bit of the common width.
+    /// Low plane, 256 bytes per tile and bit: of the common width in codec 1, the 2 bits of the first level's codes in codec 2.
     pub low_plane: &'a [u8],
-    /// High segment with its rows' padding.
+    /// The block's segment with its padding: codec 1's high segment, codec 2's further levels and raw exponents.
     pub segment: &'a [u8],
 }
 

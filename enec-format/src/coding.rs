@@ -1,8 +1,8 @@
 //! How the elements of a stream are coded: the codec and its parameters.
 
-use crate::{Dtype, FormatError, FormatErrorKind, Result};
+use crate::{Cascade, Dtype, FormatError, FormatErrorKind, Result};
 
-/// A codec with its parameters, as the header's bytes 10, 12 and 13 give them.
+/// A codec with its parameters, as the header and the codec's own section give them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Coding {
@@ -10,6 +10,8 @@ pub enum Coding {
     Stored,
     /// Codec 1: a common window per tensor and a wide window per block.
     TwoWindows(TwoWindows),
+    /// Codec 2: levels of 2-bit codes.
+    Cascade(Cascade),
 }
 
 impl Coding {
@@ -19,6 +21,7 @@ impl Coding {
         match self {
             Coding::Stored => 0,
             Coding::TwoWindows(_) => 1,
+            Coding::Cascade(_) => 2,
         }
     }
 
@@ -26,9 +29,45 @@ impl Coding {
     #[must_use]
     pub const fn two_windows(self) -> Option<TwoWindows> {
         match self {
-            Coding::Stored => None,
             Coding::TwoWindows(windows) => Some(windows),
+            _ => None,
         }
+    }
+
+    /// The parameters of codec 2, if it is that one.
+    #[must_use]
+    pub const fn cascade(self) -> Option<Cascade> {
+        match self {
+            Coding::Cascade(cascade) => Some(cascade),
+            _ => None,
+        }
+    }
+
+    /// Whether these parameters are valid for elements of `dtype`: they know nothing of the dtype that they were made for.
+    ///
+    /// # Errors
+    ///
+    /// As [`TwoWindows::new`] and [`Cascade::new`]; storing is valid for every dtype.
+    pub fn check(self, dtype: Dtype) -> Result<()> {
+        match self {
+            Coding::Stored => Ok(()),
+            Coding::TwoWindows(windows) => {
+                TwoWindows::new(dtype, windows.common_base(), windows.common_width()).map(|_| ())
+            }
+            Coding::Cascade(cascade) => Cascade::new(dtype, cascade.symbols()).map(|_| ()),
+        }
+    }
+}
+
+impl From<TwoWindows> for Coding {
+    fn from(windows: TwoWindows) -> Self {
+        Coding::TwoWindows(windows)
+    }
+}
+
+impl From<Cascade> for Coding {
+    fn from(cascade: Cascade) -> Self {
+        Coding::Cascade(cascade)
     }
 }
 

@@ -154,6 +154,32 @@ pub enum FormatErrorKind {
         /// The largest legal one.
         largest: u8,
     },
+    /// The number of levels is not 1 to 5.
+    #[error("{found} levels, expected 1 to 5")]
+    Levels {
+        /// The number.
+        found: u8,
+    },
+    /// Symbols that are not those of whole levels.
+    #[error("{found} symbols, expected 3, 6, 9, 12 or 15")]
+    SymbolCount {
+        /// The number.
+        found: u64,
+    },
+    /// A symbol is not below 2^E.
+    #[error("symbol {found} above {largest}")]
+    SymbolRange {
+        /// The symbol.
+        found: u8,
+        /// The largest legal one.
+        largest: u8,
+    },
+    /// A symbol occurs twice.
+    #[error("symbol {found} occurs twice")]
+    SymbolTwice {
+        /// The symbol.
+        found: u8,
+    },
     /// Fewer elements than one tile in a codec that needs one.
     #[error("codec {codec} needs a whole tile of 2048 elements, found {found}")]
     NoTile {
@@ -226,6 +252,16 @@ pub enum FormatErrorKind {
         /// The common width.
         expected: u8,
     },
+    /// A block's table entry has a base or a width although the codec has none.
+    #[error("block {block}: table byte that codec {codec} does not use is {found}, expected 0")]
+    TableUnused {
+        /// The block.
+        block: u64,
+        /// The codec.
+        codec: u8,
+        /// The byte.
+        found: u8,
+    },
     /// A block's segment ends before it starts.
     #[error(
         "block {block}: block table not monotone, segment ends at {end} before it starts at {start} (units of 32 bytes)"
@@ -257,6 +293,26 @@ pub enum FormatErrorKind {
         found: u64,
         /// Bytes by widths and mask.
         expected: u64,
+    },
+    /// A block's segment is not as long as its levels imply.
+    #[error("block {block}: segment of {found} bytes, its levels imply {expected} or more")]
+    LevelsLength {
+        /// The block.
+        block: u64,
+        /// Bytes by the table.
+        found: u64,
+        /// Bytes by the codes that are there; more if there are codes missing, which could escape.
+        expected: u64,
+    },
+    /// A raw exponent is not below 2^E.
+    #[error("block {block}: raw exponent {found} above {largest}")]
+    RawExponent {
+        /// The block.
+        block: u64,
+        /// The exponent.
+        found: u8,
+        /// The largest legal one.
+        largest: u8,
     },
     /// The last block's segment ends before the variable section does.
     #[error("the block table ends at {end}, the variable section at {section} (units of 32 bytes)")]

@@ -26,6 +26,18 @@ pub const ALIGNMENT: usize = 64;
 pub const SEGMENT_ROW_LANES: usize = 16;
 /// Unit of the block table's ends and of the variable section's length, in bytes.
 pub const SEGMENT_UNIT: usize = 32;
+/// Symbols of one level of codec 2: what the codes 0, 1 and 2 stand for; 3 is the escape to the next level.
+pub const LEVEL_SYMBOLS: usize = 3;
+/// Most levels of codec 2.
+pub const MAX_LEVELS: usize = 5;
+/// Most symbols of codec 2.
+pub const MAX_SYMBOLS: usize = LEVEL_SYMBOLS * MAX_LEVELS;
+/// Bits of one code of codec 2.
+pub const CODE_BITS: usize = 2;
+/// Bytes that a level of codec 2's segment is a multiple of.
+pub const LEVEL_ALIGNMENT: usize = 4;
+/// Bytes of codec 2's own section: its symbols, then zeros.
+pub const SYMBOL_SECTION_BYTES: usize = 64;
 /// Decoded bytes under one content hash piece.
 pub const CONTENT_PIECE_BYTES: usize = 32_768;
 

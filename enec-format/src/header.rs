@@ -1,8 +1,8 @@
 //! The 64-byte header (docs/format.md, "Header").
 
-use crate::geometry::HEADER_BYTES;
+use crate::geometry::{HEADER_BYTES, SYMBOL_SECTION_BYTES};
 use crate::hash::xxh3_64;
-use crate::{Coding, Dtype, FormatError, FormatErrorKind as Kind, Result, TwoWindows};
+use crate::{Cascade, Coding, Dtype, FormatError, FormatErrorKind as Kind, Result, TwoWindows};
 
 const MAGIC: [u8; 8] = [0x89, b'E', b'N', b'E', b'C', 0x0D, 0x0A, 0x1A];
 const VERSION: u16 = 1;
@@ -38,15 +38,36 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header and checks every field by itself; that the lengths agree is checked by
-    /// [`Stream::open`](crate::Stream::open).
+    /// Reads a header, with the codec's own section behind it if it has one, and checks every field by itself; that the lengths
+    /// agree is checked by [`Stream::open`](crate::Stream::open).
     ///
-    /// `bytes` may be longer than the header.
+    /// `bytes` may be longer. [`FRONT_BYTES`](Self::FRONT_BYTES) are always enough.
     ///
     /// # Errors
     ///
-    /// In this order: magic, truncation, header checksum, version, codec, dtype, flags, hash fields, the codec's own bytes, count.
+    /// In this order: magic, truncation, header checksum, version, codec, dtype, flags, hash fields, the codec's own bytes, count,
+    /// the codec's own section.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
+        Self::parse_fields(bytes)?.with_section(bytes)
+    }
+
+    /// Bytes of the longest header with a codec's own section.
+    pub const FRONT_BYTES: usize = HEADER_BYTES + SYMBOL_SECTION_BYTES;
+
+    /// The same header with the parameters that the codec's own section holds.
+    pub(crate) fn with_section(mut self, bytes: &[u8]) -> Result<Self> {
+        if let Coding::Cascade(cascade) = self.coding {
+            let Some(section) = bytes.get(HEADER_BYTES..Self::FRONT_BYTES) else {
+                let kind = Kind::Truncated { expected: Self::FRONT_BYTES as u64, found: bytes.len() as u64 };
+                return Err(FormatError::at(kind, bytes.len()));
+            };
+            self.coding = Coding::Cascade(cascade.with_section(self.dtype, section)?);
+        }
+        Ok(self)
+    }
+
+    /// As [`parse`](Self::parse), without the codec's own section: a cascade has its levels and no symbols yet.
+    pub(crate) fn parse_fields(bytes: &[u8]) -> Result<Self> {
         let seen = bytes.len().min(MAGIC.len());
         if bytes[..seen] != MAGIC[..seen] {
             return Err(FormatError::new(Kind::Magic, 0));
@@ -65,7 +86,7 @@ impl Header {
             version => return Err(FormatError::new(Kind::Version { version }, 8)),
         }
         let codec = bytes[10];
-        if codec > 1 {
+        if codec > 2 {
             return Err(FormatError::new(Kind::Codec { codec }, 10));
         }
         let dtype = Dtype::from_byte(bytes[11]).ok_or(FormatError::new(Kind::Dtype { dtype: bytes[11] }, 11))?;
@@ -87,7 +108,14 @@ impl Header {
                 }
                 Coding::Stored
             }
-            _ => Coding::TwoWindows(TwoWindows::new(dtype, bytes[12], bytes[13])?),
+            1 => Coding::TwoWindows(TwoWindows::new(dtype, bytes[12], bytes[13])?),
+            _ => {
+                let cascade = Cascade::of_levels(dtype, bytes[12])?;
+                if bytes[13] != 0 {
+                    return Err(FormatError::new(Kind::Unused { codec, found: bytes[13] }, 13));
+                }
+                Coding::Cascade(cascade)
+            }
         };
         let elements = read_u64(bytes, 16);
         if elements.checked_mul(dtype.element_bytes() as u64).is_none() {
@@ -104,6 +132,27 @@ impl Header {
         })
     }
 
+    /// Writes the header, and behind it the codec's own section if it has one, to the start of a stream.
+    ///
+    /// # Panics
+    ///
+    /// If `stream` is shorter than that: see [`front_len`](Self::front_len).
+    pub fn write(&self, stream: &mut [u8]) {
+        stream[..HEADER_BYTES].copy_from_slice(&self.to_bytes());
+        if let Coding::Cascade(cascade) = self.coding {
+            stream[HEADER_BYTES..Self::FRONT_BYTES].copy_from_slice(&cascade.to_section());
+        }
+    }
+
+    /// Bytes of the header and of the codec's own section: where the block table starts.
+    #[must_use]
+    pub fn front_len(&self) -> usize {
+        match self.coding {
+            Coding::Cascade(_) => Self::FRONT_BYTES,
+            _ => HEADER_BYTES,
+        }
+    }
+
     /// The header's bytes, its checksum included.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; HEADER_BYTES] {
@@ -112,9 +161,13 @@ impl Header {
         bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
         bytes[10] = self.coding.codec();
         bytes[11] = self.dtype as u8;
-        if let Coding::TwoWindows(windows) = self.coding {
-            bytes[12] = windows.common_base();
-            bytes[13] = windows.common_width();
+        match self.coding {
+            Coding::Stored => {}
+            Coding::TwoWindows(windows) => {
+                bytes[12] = windows.common_base();
+                bytes[13] = windows.common_width();
+            }
+            Coding::Cascade(cascade) => bytes[12] = cascade.levels(),
         }
         let flag = |present: bool, flag: u16| if present { flag } else { 0 };
         let flags =

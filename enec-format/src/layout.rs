@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use crate::geometry::{
-    ALIGNMENT, BLOCK_TILES, CONTENT_PIECE_BYTES, HEADER_BYTES, ROW_BYTES, TABLE_ENTRY_BYTES, TILE_BYTE_PLANE_BYTES,
-    TILE_ELEMENTS, TILE_MASK_BYTES,
+    ALIGNMENT, BLOCK_TILES, CODE_BITS, CONTENT_PIECE_BYTES, HEADER_BYTES, ROW_BYTES, SYMBOL_SECTION_BYTES,
+    TABLE_ENTRY_BYTES, TILE_BYTE_PLANE_BYTES, TILE_ELEMENTS, TILE_MASK_BYTES,
 };
 use crate::{Coding, Dtype, FormatError, FormatErrorKind as Kind, Result};
 
@@ -43,17 +43,19 @@ pub struct Layout {
     pub elements: usize,
     /// Whole tiles; none in a stored stream, whose bytes are all tail.
     pub tiles: usize,
+    /// Codec 2's symbols; empty in other codecs.
+    pub symbols: Section,
     /// Block table.
     pub table: Section,
-    /// Mask.
+    /// Mask, empty in codec 2.
     pub mask: Section,
     /// Byte plane.
     pub byte_plane: Section,
     /// Extra plane, empty for BF16.
     pub extra_plane: Section,
-    /// Low plane.
+    /// Low plane: codec 1's low bits, codec 2's first level.
     pub low_plane: Section,
-    /// Variable section: codec 1's high segments.
+    /// Variable section: the blocks' segments.
     pub variable: Section,
     /// Elements after the last whole tile, or all bytes of a stored stream.
     pub tail: Section,
@@ -76,6 +78,30 @@ pub struct BlockRanges {
     pub extra_plane: Range<usize>,
     /// Its low plane.
     pub low_plane: Range<usize>,
+}
+
+impl BlockRanges {
+    /// The places of tile `index` of the block, whose table entry it shares.
+    ///
+    /// # Panics
+    ///
+    /// If the block has no such tile.
+    #[must_use]
+    pub fn tile(&self, index: usize) -> Self {
+        assert!(index < self.tiles.len(), "tile {index} of {}", self.tiles.len());
+        let part = |range: &Range<usize>| {
+            let len = range.len() / self.tiles.len();
+            range.start + index * len..range.start + (index + 1) * len
+        };
+        Self {
+            tiles: self.tiles.start + index..self.tiles.start + index + 1,
+            entry: self.entry.clone(),
+            mask: part(&self.mask),
+            byte_plane: part(&self.byte_plane),
+            extra_plane: part(&self.extra_plane),
+            low_plane: part(&self.low_plane),
+        }
+    }
 }
 
 impl Layout {
@@ -106,6 +132,7 @@ impl Layout {
             coding,
             elements,
             tiles,
+            symbols: section(Some(if matches!(coding, Coding::Cascade(_)) { SYMBOL_SECTION_BYTES } else { 0 }))?,
             table: section(tiles.div_ceil(BLOCK_TILES).checked_mul(TABLE_ENTRY_BYTES))?,
             mask: section(tiles.checked_mul(tile.mask))?,
             byte_plane: section(tiles.checked_mul(tile.byte_plane))?,
@@ -135,19 +162,34 @@ impl Layout {
         self.decoded_len().div_ceil(CONTENT_PIECE_BYTES)
     }
 
-    /// Pieces of the payload hash: one per block and one for the tail if there is one; a stored stream is cut like its content.
+    /// Pieces of the payload hash: one for the codec's own section if it has one, one per block, and one for the tail if there is one; a
+    /// stored stream is cut like its content.
     #[must_use]
     pub fn payload_pieces(&self) -> usize {
         match self.coding {
             Coding::Stored => self.content_pieces(),
-            Coding::TwoWindows(_) => self.blocks() + usize::from(self.tail.len > 0),
+            _ => self.block_pieces().end + usize::from(self.tail.len > 0),
         }
+    }
+
+    /// Which pieces of the payload hash are blocks. The one before them, if any, is the codec's own section, the one behind them the tail.
+    #[must_use]
+    pub fn block_pieces(&self) -> Range<usize> {
+        let first = usize::from(self.symbols.len > 0);
+        first..first + self.blocks()
+    }
+
+    /// Bytes before the block table: the header and the codec's own section, which whoever makes a plan writes, not the encoder.
+    #[must_use]
+    pub fn front_len(&self) -> usize {
+        HEADER_BYTES + self.symbols.len
     }
 
     /// Every section in stream order, with its name.
     #[must_use]
-    pub fn sections(&self) -> [(&'static str, Section); 7] {
+    pub fn sections(&self) -> [(&'static str, Section); 8] {
         [
+            ("symbols", self.symbols),
             ("block table", self.table),
             ("mask", self.mask),
             ("byte plane", self.byte_plane),
@@ -205,6 +247,12 @@ impl TileSizes {
                 byte_plane: TILE_BYTE_PLANE_BYTES,
                 extra_plane: dtype.tile_extra_bytes(),
                 low_plane: usize::from(windows.common_width()) * ROW_BYTES,
+            },
+            Coding::Cascade(_) => Self {
+                mask: 0,
+                byte_plane: TILE_BYTE_PLANE_BYTES,
+                extra_plane: dtype.tile_extra_bytes(),
+                low_plane: CODE_BITS * ROW_BYTES,
             },
         }
     }

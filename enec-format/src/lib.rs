@@ -29,6 +29,7 @@ extern crate alloc;
 extern crate std;
 
 mod block;
+mod cascade;
 mod coding;
 mod dtype;
 mod error;
@@ -36,15 +37,19 @@ pub mod geometry;
 pub mod hash;
 mod header;
 mod layout;
+mod levels;
 mod plan;
 pub mod reference;
 mod stream;
+mod validate;
 
 pub use block::{Block, BlockEntry, padded_lanes, segment, segment_len, wide_lanes};
+pub use cascade::Cascade;
 pub use coding::{Coding, TwoWindows};
 pub use dtype::Dtype;
 pub use error::{FormatError, FormatErrorKind, Result};
 pub use header::{Header, Seal};
 pub use layout::{BlockRanges, Layout, Section};
+pub use levels::{Levels, escapes, level_len};
 pub use plan::{DecodePlan, EncodeOutcome, EncodePlan, max_encoded_len};
 pub use stream::Stream;

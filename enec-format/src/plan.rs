@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::geometry::{ALIGNMENT, HEADER_BYTES, LANES, TILE_ELEMENTS, align_up};
 use crate::{
-    Coding, Dtype, FormatError, FormatErrorKind as Kind, Header, Layout, Result, Seal, Stream, TwoWindows, segment_len,
+    Coding, Dtype, FormatError, FormatErrorKind as Kind, Header, Layout, Levels, Result, Seal, Stream, segment_len,
 };
 
 /// The longest stream that an encoder makes of `bytes` decoded bytes: what storing them takes.
@@ -32,7 +32,7 @@ pub enum EncodeOutcome {
 
 /// Where an encoder puts the bytes of one tensor, or of one window of whole blocks of a tensor.
 ///
-/// The target has the layout of a stream of its own; whoever made the plan writes the header.
+/// The target has the layout of a stream of its own; whoever made the plan writes the header and the codec's own section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodePlan {
     layout: Layout,
@@ -46,9 +46,9 @@ impl EncodePlan {
     ///
     /// # Errors
     ///
-    /// [`Kind::Count`] if the tensor does not fit the address space; as [`TwoWindows::new`] if the parameters are another dtype's.
+    /// [`Kind::Count`] if the tensor does not fit the address space; as [`Coding::check`] if the parameters are another dtype's.
     pub fn new(dtype: Dtype, coding: Coding, elements: usize) -> Result<Self> {
-        check_windows(dtype, coding)?;
+        coding.check(dtype)?;
         let stored = Layout::new(dtype, Coding::Stored, elements as u64, 0)?;
         let coded = Layout::new(dtype, coding, elements as u64, 0);
         match coded {
@@ -66,25 +66,31 @@ impl EncodePlan {
 
     /// A plan without the stored rule, for a window of whole blocks of a larger tensor or for tests of kernels.
     ///
-    /// `first_segment` is where the window's first high segment starts in the tensor's variable section, in units of 32 bytes;
+    /// `first_segment` is where the window's first segment starts in the tensor's variable section, in units of 32 bytes;
     /// table entries count from the start of that section, while the window's own variable section starts with that segment.
     ///
     /// # Errors
     ///
-    /// [`Kind::NoTile`] with fewer elements than a tile, otherwise as [`new`](Self::new).
-    pub fn window(dtype: Dtype, windows: TwoWindows, elements: usize, first_segment: u64) -> Result<Self> {
-        let coding = Coding::TwoWindows(windows);
-        check_windows(dtype, coding)?;
-        if elements < TILE_ELEMENTS {
+    /// [`Kind::NoTile`] with fewer elements than a tile unless they are stored, otherwise as [`new`](Self::new).
+    pub fn window(dtype: Dtype, coding: impl Into<Coding>, elements: usize, first_segment: u64) -> Result<Self> {
+        let coding = coding.into();
+        coding.check(dtype)?;
+        if elements < TILE_ELEMENTS && coding != Coding::Stored {
             let kind = Kind::NoTile { codec: coding.codec(), found: elements as u64 };
             return Err(FormatError::new(kind, 16));
         }
-        let high_width = dtype.exponent_bits() - windows.common_width();
-        let lanes = elements / TILE_ELEMENTS * LANES;
-        let variable_limit = segment_len(lanes, high_width);
         let layout = Layout::new(dtype, coding, elements as u64, 0)?;
-        let longest = layout.stream_len.checked_add(variable_limit).and_then(align_up);
-        let target_len = longest.ok_or(FormatError::new(Kind::Count { count: elements as u64 }, 16))?;
+        let variable_limit = match coding {
+            Coding::Stored => Some(0),
+            Coding::TwoWindows(windows) => {
+                Some(segment_len(layout.tiles * LANES, dtype.exponent_bits() - windows.common_width()))
+            }
+            Coding::Cascade(cascade) => Levels::longest_segment(cascade.levels(), layout.tiles * TILE_ELEMENTS),
+        };
+        let longest = variable_limit.and_then(|limit| layout.stream_len.checked_add(limit)).and_then(align_up);
+        let (Some(variable_limit), Some(target_len)) = (variable_limit, longest) else {
+            return Err(FormatError::new(Kind::Count { count: elements as u64 }, 16));
+        };
         Ok(Self { layout, first_segment, variable_limit, target_len })
     }
 
@@ -106,7 +112,7 @@ impl EncodePlan {
         self.layout.coding
     }
 
-    /// Start of the first high segment, in units of 32 bytes, as table entries count it.
+    /// Start of the first segment, in units of 32 bytes, as table entries count it.
     #[must_use]
     pub fn first_segment(&self) -> u64 {
         self.first_segment
@@ -151,14 +157,6 @@ impl EncodePlan {
     pub fn header(&self, outcome: EncodeOutcome, seal: Option<Seal>) -> Result<Header> {
         Ok(self.written(outcome)?.header(seal))
     }
-}
-
-/// Parameters know nothing of the dtype that they were made for.
-fn check_windows(dtype: Dtype, coding: Coding) -> Result<()> {
-    if let Coding::TwoWindows(windows) = coding {
-        TwoWindows::new(dtype, windows.common_base(), windows.common_width())?;
-    }
-    Ok(())
 }
 
 impl Layout {

@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use crate::geometry::{SEGMENT_UNIT, TABLE_ENTRY_BYTES, TILE_MASK_BYTES};
+use crate::geometry::SEGMENT_UNIT;
 use crate::hash::{combine, content_hash, content_pieces, piece_hash};
+use crate::validate::{CascadeBlocks, TwoWindowsBlocks};
 use crate::{
-    Block, BlockEntry, Coding, Dtype, FormatError, FormatErrorKind as Kind, Header, Layout, Result, TwoWindows,
-    padded_lanes, segment, segment_len, wide_lanes,
+    Block, BlockEntry, Coding, Dtype, FormatError, FormatErrorKind as Kind, Header, Layout, Result, Section, segment,
 };
 
 /// A stream whose structure has been validated: every size and offset in it can be trusted, its hashes have not been checked.
@@ -24,51 +24,67 @@ impl<'a> Stream<'a> {
     ///
     /// # Errors
     ///
-    /// The first fault in this order: header fields, lengths, section padding, then block by block table entry, segment length and
-    /// segment padding.
+    /// The first fault in this order: header fields, lengths, section padding, symbols, then block by block table entry, segment length
+    /// and what is in the segment.
     pub fn open(bytes: &'a [u8]) -> Result<Self> {
-        let header = Header::parse(bytes)?;
+        let header = Header::parse_fields(bytes)?;
         let layout = check_lengths(&header, bytes.len())?;
         for (name, section) in layout.sections() {
             check_zero(bytes, section.padding(), name)?;
         }
-        if let Coding::TwoWindows(windows) = header.coding {
-            BlockTable {
-                layout: &layout,
-                windows,
-                table: &bytes[layout.table.range()],
-                mask: &bytes[layout.mask.range()],
-                variable: Some(&bytes[layout.variable.range()]),
+        let (header, layout) = with_section(header, layout, bytes)?;
+        let part = |section: Section| &bytes[section.range()];
+        match header.coding {
+            Coding::Stored => {}
+            Coding::TwoWindows(windows) => {
+                let (table, mask, variable) = (part(layout.table), part(layout.mask), part(layout.variable));
+                TwoWindowsBlocks { layout: &layout, windows, table, mask, variable: Some(variable) }.validate()?;
             }
-            .validate()?;
+            Coding::Cascade(cascade) => {
+                let (table, low_plane, variable) = (part(layout.table), part(layout.low_plane), part(layout.variable));
+                CascadeBlocks { layout: &layout, cascade, table, low_plane, variable }.validate()?;
+            }
         }
         Ok(Self { bytes, header, layout })
     }
 
     /// Validates a stream that lies in device memory from its downloaded parts; gives its header and layout.
     ///
-    /// `header` is the first 64 bytes, `len` the length of the stream in device memory; `parts` is called with the layout and
-    /// returns the table and the mask. Padding is not checked: it lies in parts that were not downloaded.
+    /// `front` is the start of the stream, [`Header::FRONT_BYTES`] or all if there are fewer, and `len` the length of the stream in
+    /// device memory; `part` is called for each section that is needed and returns its bytes: the table and the mask in codec 1, the
+    /// table, the low plane and the variable section in codec 2. Padding between sections is not checked, nor is codec 1's inside
+    /// segments: it lies in parts that are not downloaded.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); errors of `parts` are passed on.
+    /// As [`open`](Self::open); errors of `part` are passed on.
     pub fn open_parts<E: From<FormatError>>(
-        header: &[u8],
+        front: &[u8],
         len: usize,
-        parts: impl FnOnce(&Layout) -> Result<(Vec<u8>, Vec<u8>), E>,
+        mut part: impl FnMut(Section) -> Result<Vec<u8>, E>,
     ) -> Result<(Header, Layout), E> {
-        let header = Header::parse(header)?;
+        let header = Header::parse_fields(front)?;
         let layout = check_lengths(&header, len)?;
-        if let Coding::TwoWindows(windows) = header.coding {
-            let (table, mask) = parts(&layout)?;
-            for (section, found) in [(layout.table, table.len()), (layout.mask, mask.len())] {
-                if found != section.len {
-                    let kind = Kind::SourceLength { expected: section.len as u64, found: found as u64 };
-                    return Err(FormatError::at(kind, section.offset).into());
-                }
+        let (header, layout) = with_section(header, layout, front)?;
+        let mut part = |section: Section| -> Result<Vec<u8>, E> {
+            let bytes = part(section)?;
+            if bytes.len() == section.len {
+                return Ok(bytes);
             }
-            BlockTable { layout: &layout, windows, table: &table, mask: &mask, variable: None }.validate()?;
+            let kind = Kind::SourceLength { expected: section.len as u64, found: bytes.len() as u64 };
+            Err(FormatError::at(kind, section.offset).into())
+        };
+        match header.coding {
+            Coding::Stored => {}
+            Coding::TwoWindows(windows) => {
+                let (table, mask) = (&part(layout.table)?, &part(layout.mask)?);
+                TwoWindowsBlocks { layout: &layout, windows, table, mask, variable: None }.validate()?;
+            }
+            Coding::Cascade(cascade) => {
+                let (table, low_plane) = (&part(layout.table)?, &part(layout.low_plane)?);
+                let variable = &part(layout.variable)?;
+                CascadeBlocks { layout: &layout, cascade, table, low_plane, variable }.validate()?;
+            }
         }
         Ok((header, layout))
     }
@@ -144,6 +160,12 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// The codec's own section, which is a piece of the payload hash; empty if the codec has none.
+    #[must_use]
+    pub fn symbol_section(&self) -> &'a [u8] {
+        &self.bytes[self.layout.symbols.range()]
+    }
+
     /// All blocks.
     pub fn blocks(&self) -> impl ExactSizeIterator<Item = Block<'a>> + '_ {
         (0..self.layout.blocks()).map(|index| self.block(index))
@@ -155,9 +177,9 @@ impl<'a> Stream<'a> {
         match self.header.coding {
             Coding::Stored => combine(content_pieces(self.tail())),
             _ => {
+                let whole = |part: &'a [u8]| (!part.is_empty()).then(|| piece_hash(&[part]));
                 let blocks = self.blocks().map(|block| piece_hash(&block.parts()));
-                let tail = self.tail();
-                combine(blocks.chain((!tail.is_empty()).then(|| piece_hash(&[tail]))))
+                combine(whole(self.symbol_section()).into_iter().chain(blocks).chain(whole(self.tail())))
             }
         }
     }
@@ -179,6 +201,13 @@ impl<'a> Stream<'a> {
     pub fn check_content(&self, decoded: &[u8]) -> Result<()> {
         self.header.check_content(content_hash(decoded))
     }
+}
+
+/// Header and layout with the parameters that the codec's own section holds.
+fn with_section(header: Header, mut layout: Layout, bytes: &[u8]) -> Result<(Header, Layout)> {
+    let header = header.with_section(bytes)?;
+    layout.coding = header.coding;
+    Ok((header, layout))
 }
 
 /// The layout, once the header's lengths agree with each other and with the bytes present.
@@ -214,79 +243,5 @@ fn check_zero(bytes: &[u8], range: core::ops::Range<usize>, section: &'static st
     match bytes[range.clone()].iter().position(|&byte| byte != 0) {
         None => Ok(()),
         Some(at) => Err(FormatError::at(Kind::Padding { section }, range.start + at)),
-    }
-}
-
-/// What validation of codec 1's blocks looks at.
-struct BlockTable<'a> {
-    layout: &'a Layout,
-    windows: TwoWindows,
-    table: &'a [u8],
-    mask: &'a [u8],
-    /// Absent when the stream lies in device memory.
-    variable: Option<&'a [u8]>,
-}
-
-impl BlockTable<'_> {
-    fn validate(&self) -> Result<()> {
-        let section = (self.layout.variable.len / SEGMENT_UNIT) as u64;
-        let mut start = 0;
-        for index in 0..self.layout.blocks() {
-            start = self.validate_block(index, start, section)?;
-        }
-        if start != section {
-            let at = self.layout.table.range().end - TABLE_ENTRY_BYTES + 2;
-            return Err(FormatError::at(Kind::TableEnd { end: start, section }, at));
-        }
-        Ok(())
-    }
-
-    /// Checks one block and returns where its segment ends, in units.
-    fn validate_block(&self, index: usize, start: u64, section: u64) -> Result<u64> {
-        let entry = BlockEntry::read(self.table, index);
-        let at = self.layout.table.offset + index * TABLE_ENTRY_BYTES;
-        let block = index as u64;
-        let (common_width, exponent_bits) = (self.windows.common_width(), self.layout.dtype.exponent_bits());
-        let largest = self.layout.dtype.exponent_mask();
-        if entry.wide_base > largest {
-            return Err(FormatError::at(Kind::WideBase { block, found: entry.wide_base, largest }, at));
-        }
-        if entry.wide_width < common_width || entry.wide_width > exponent_bits {
-            let (found, smallest, largest) = (entry.wide_width, common_width, exponent_bits);
-            return Err(FormatError::at(Kind::WideWidth { block, found, smallest, largest }, at + 1));
-        }
-        if entry.end < start {
-            return Err(FormatError::at(Kind::TableOrder { block, start, end: entry.end }, at + 2));
-        }
-        if entry.end > section {
-            return Err(FormatError::at(Kind::TableBeyond { block, end: entry.end, section }, at + 2));
-        }
-        let tiles = self.layout.block(index).tiles;
-        let lanes = wide_lanes(&self.mask[tiles.start * TILE_MASK_BYTES..tiles.end * TILE_MASK_BYTES]);
-        if lanes == 0 && entry.wide_base != 0 {
-            return Err(FormatError::at(Kind::WideBaseUnused { block, found: entry.wide_base }, at));
-        }
-        if lanes == 0 && entry.wide_width != common_width {
-            let kind = Kind::WideWidthUnused { block, found: entry.wide_width, expected: common_width };
-            return Err(FormatError::at(kind, at + 1));
-        }
-        let high_width = entry.wide_width - common_width;
-        let expected = segment_len(lanes, high_width);
-        let found = (entry.end - start) * SEGMENT_UNIT as u64;
-        if found != expected as u64 {
-            return Err(FormatError::at(Kind::SegmentLength { block, found, expected: expected as u64 }, at + 2));
-        }
-        if let Some(variable) = self.variable {
-            let (row_len, used) = (2 * padded_lanes(lanes), 2 * lanes);
-            let first = variable.len() - segment(variable, start, section).len();
-            for row in 0..usize::from(high_width) {
-                let padding = first + row * row_len + used..first + (row + 1) * row_len;
-                if let Some(at) = variable[padding.clone()].iter().position(|&byte| byte != 0) {
-                    let offset = self.layout.variable.offset + padding.start + at;
-                    return Err(FormatError::at(Kind::Padding { section: "row of a high segment" }, offset));
-                }
-            }
-        }
-        Ok(entry.end)
     }
 }

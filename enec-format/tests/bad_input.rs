@@ -6,8 +6,8 @@ mod common;
 
 use common::{Random, golden, goldens, repair, with_header};
 use enec_format::{
-    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind as Kind, Layout, Stream, TwoWindows,
-    max_encoded_len, reference,
+    Cascade, Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind as Kind, Header, Layout, Section,
+    Stream, TwoWindows, max_encoded_len, reference,
 };
 
 fn open_error(bytes: &[u8]) -> FormatError {
@@ -55,6 +55,8 @@ fn every_bit_flip_is_refused() {
         "bf16_seventeen_wide_lanes",
         "f16_seventeen_wide_lanes",
         "f32_no_wide_lane",
+        "bf16_cascade_two_levels",
+        "f16_cascade_five_levels",
         "bf16_incompressible",
         "opaque_bytes",
     ] {
@@ -79,13 +81,21 @@ fn every_bit_flip_is_refused() {
 /// The payload hash catches the flips above; here it does not look, so that the decoder and the content hash have to cope.
 #[test]
 fn flips_decode_to_something_that_the_content_hash_refuses() {
-    for name in ["bf16_seventeen_wide_lanes", "f16_seventeen_wide_lanes"] {
+    for name in
+        ["bf16_seventeen_wide_lanes", "f16_seventeen_wide_lanes", "bf16_cascade_five_levels", "f16_cascade_one_level"]
+    {
         let intact = golden(name);
+        let original = reference::decode_stream(&Stream::open(&intact).unwrap()).unwrap();
         for bit in (8 * 64..8 * intact.len()).step_by(7) {
             let mut bytes = intact.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             if let Ok(stream) = Stream::open(&bytes) {
                 let decoded = reference::decode_stream(&stream).unwrap();
+                if decoded == original {
+                    // Only a symbol that no element has changes nothing.
+                    assert!(stream.layout().symbols.range().contains(&(bit / 8)), "{name}: bit {bit}");
+                    continue;
+                }
                 let error = stream.check_content(&decoded).expect_err("a flipped bit passed the content hash");
                 assert!(matches!(error.kind(), Kind::ContentHash { .. }), "{name}: bit {bit}: {error}");
             }
@@ -132,7 +142,9 @@ fn random_changes_behind_a_repaired_checksum() {
 #[test]
 fn absurd_counts_and_lengths() {
     let sizes = [u64::MAX, u64::MAX - 63, u64::MAX / 2, 1 << 63, (1 << 63) - 64, 1 << 62, 1 << 61, 1 << 48, 1 << 40];
-    for name in ["bf16_blocks", "f16_special", "f32_special", "bf16_incompressible", "opaque_bytes"] {
+    for name in
+        ["bf16_blocks", "f16_special", "f32_special", "bf16_cascade_blocks", "bf16_incompressible", "opaque_bytes"]
+    {
         let intact = golden(name);
         let header = *Stream::open(&intact).unwrap().header();
         for size in sizes {
@@ -169,27 +181,30 @@ fn consistent_but_absent() {
             (Coding::Stored, 1 << 59, 0),
             (Coding::TwoWindows(TwoWindows::new(dtype, 10, 3).unwrap()), 1 << 59, 1 << 50),
             (Coding::TwoWindows(TwoWindows::new(dtype, 10, 0).unwrap()), 1 << 40, 0),
+            (Coding::Cascade(Cascade::new(dtype, &[3, 2, 1]).unwrap()), 1 << 59, 1 << 50),
         ] {
             let layout = Layout::new(dtype, coding, elements, variable_len).unwrap();
-            let bytes = layout.header(None).to_bytes();
-            let kind = Kind::Truncated { expected: layout.stream_len as u64, found: 64 };
+            let mut bytes = vec![0; layout.front_len()];
+            layout.header(None).write(&mut bytes);
+            let kind = Kind::Truncated { expected: layout.stream_len as u64, found: bytes.len() as u64 };
             assert_eq!(open_error(&bytes).kind(), kind);
-            let parts = |_: &Layout| -> Result<(Vec<u8>, Vec<u8>), FormatError> { panic!("parts of an absent stream") };
-            assert_eq!(Stream::open_parts(&bytes, 64, parts).unwrap_err().kind(), kind);
+            let part = |_: Section| -> Result<Vec<u8>, FormatError> { panic!("parts of an absent stream") };
+            assert_eq!(Stream::open_parts(&bytes, bytes.len(), part).unwrap_err().kind(), kind);
         }
     }
 }
 
 #[test]
 fn plans_beyond_the_address_space_are_refused() {
-    let windows = TwoWindows::new(Dtype::F32, 10, 0).unwrap();
+    let windows = Coding::from(TwoWindows::new(Dtype::F32, 10, 0).unwrap());
+    let cascade = Coding::from(Cascade::new(Dtype::F32, &[3, 2, 1]).unwrap());
     for elements in [usize::MAX, usize::MAX / 4, usize::MAX / 2, usize::MAX / 4 - 15] {
-        for coding in [Coding::Stored, Coding::TwoWindows(windows)] {
+        for coding in [Coding::Stored, windows, cascade] {
             let error = EncodePlan::new(Dtype::F32, coding, elements).unwrap_err();
             assert_eq!(error.kind(), Kind::Count { count: elements as u64 });
+            let error = EncodePlan::window(Dtype::F32, coding, elements, 0).unwrap_err();
+            assert_eq!(error.kind(), Kind::Count { count: elements as u64 });
         }
-        let error = EncodePlan::window(Dtype::F32, windows, elements, 0).unwrap_err();
-        assert_eq!(error.kind(), Kind::Count { count: elements as u64 });
     }
     assert!(max_encoded_len(usize::MAX - 126).is_err());
     assert_eq!(max_encoded_len(usize::MAX - 127).unwrap(), usize::MAX - 63);
@@ -199,14 +214,16 @@ fn plans_beyond_the_address_space_are_refused() {
 #[test]
 fn plans_with_the_parameters_of_another_dtype_are_refused() {
     let (wide, high) = (TwoWindows::new(Dtype::Bf16, 3, 8).unwrap(), TwoWindows::new(Dtype::Bf16, 200, 3).unwrap());
-    for (dtype, windows, kind) in [
-        (Dtype::F16, wide, Kind::CommonWidth { found: 8, largest: 5 }),
-        (Dtype::F16, high, Kind::CommonBase { found: 200, largest: 31 }),
-        (Dtype::Opaque, high, Kind::OpaqueCoded),
+    let symbols = Cascade::new(Dtype::Bf16, &[3, 32, 1]).unwrap();
+    for (dtype, coding, kind) in [
+        (Dtype::F16, Coding::from(wide), Kind::CommonWidth { found: 8, largest: 5 }),
+        (Dtype::F16, Coding::from(high), Kind::CommonBase { found: 200, largest: 31 }),
+        (Dtype::F16, Coding::from(symbols), Kind::SymbolRange { found: 32, largest: 31 }),
+        (Dtype::Opaque, Coding::from(high), Kind::OpaqueCoded),
+        (Dtype::Opaque, Coding::from(symbols), Kind::OpaqueCoded),
     ] {
-        let coding = Coding::TwoWindows(windows);
         assert_eq!(EncodePlan::new(dtype, coding, 4096).unwrap_err().kind(), kind);
-        assert_eq!(EncodePlan::window(dtype, windows, 4096, 0).unwrap_err().kind(), kind);
+        assert_eq!(EncodePlan::window(dtype, coding, 4096, 0).unwrap_err().kind(), kind);
         assert_eq!(reference::encode_stream(dtype, coding, &[0; 8192]).unwrap_err().kind(), kind);
     }
 }
@@ -214,36 +231,53 @@ fn plans_with_the_parameters_of_another_dtype_are_refused() {
 /// A stream in device memory is validated from its parts as it would be from its bytes.
 #[test]
 fn parts_are_validated_like_bytes() {
-    let part =
-        |bytes: &[u8], layout: &Layout| (bytes[layout.table.range()].to_vec(), bytes[layout.mask.range()].to_vec());
+    fn open(bytes: &[u8]) -> Result<(Header, Layout), FormatError> {
+        let front = &bytes[..bytes.len().min(Header::FRONT_BYTES)];
+        Stream::open_parts(front, bytes.len(), |section| Ok(bytes[section.range()].to_vec()))
+    }
     for golden in goldens() {
         let (bytes, stream) = (&golden.bytes, Stream::open(&golden.bytes).unwrap());
-        let opened = Stream::open_parts(&bytes[..64], bytes.len(), |layout| Ok::<_, FormatError>(part(bytes, layout)));
-        assert_eq!(opened.unwrap(), (*stream.header(), stream.layout().clone()), "{}", golden.name);
+        assert_eq!(open(bytes).unwrap(), (*stream.header(), stream.layout().clone()), "{}", golden.name);
     }
-    let intact = golden("bf16_blocks");
-    let layout = Stream::open(&intact).unwrap().layout().clone();
-    for at in layout.table.range().chain(layout.mask.range()) {
-        let mut bytes = intact.clone();
-        bytes[at] ^= 0x10;
-        let by_parts = Stream::open_parts(&bytes[..64], bytes.len(), |layout| Ok(part(&bytes, layout)));
-        match Stream::open(&bytes).map(|_| ()) {
-            // Padding lies in parts that are not downloaded.
-            Err(error) if matches!(error.kind(), Kind::Padding { .. }) => {}
-            by_bytes => assert_eq!(by_parts.map(|_| ()), by_bytes, "byte {at}"),
+    for name in ["bf16_blocks", "f16_cascade_two_levels"] {
+        let intact = golden(name);
+        let layout = Stream::open(&intact).unwrap().layout().clone();
+        let downloaded: Vec<Section> = match layout.coding {
+            Coding::Cascade(_) => vec![layout.symbols, layout.table, layout.low_plane, layout.variable],
+            _ => vec![layout.table, layout.mask],
+        };
+        let mut refused = 0;
+        for at in downloaded.iter().flat_map(|section| section.range()) {
+            let mut bytes = intact.clone();
+            bytes[at] ^= 0x10;
+            match Stream::open(&bytes).map(|_| ()) {
+                // Codec 1's segments are not downloaded.
+                Err(error) if layout.symbols.len == 0 && matches!(error.kind(), Kind::Padding { .. }) => {}
+                by_bytes => {
+                    refused += usize::from(by_bytes.is_err());
+                    assert_eq!(open(&bytes).map(|_| ()), by_bytes, "{name}, byte {at}");
+                }
+            }
         }
+        assert!(refused > 10, "{name}: {refused}");
+        for wrong in downloaded.into_iter().filter(|&section| section != layout.symbols) {
+            for len in [0, wrong.len - 1, wrong.len + 8] {
+                let part = |section: Section| {
+                    let mut bytes = intact[section.range()].to_vec();
+                    bytes.resize(if section == wrong { len } else { section.len }, 0);
+                    Ok::<_, FormatError>(bytes)
+                };
+                let error = Stream::open_parts(&intact[..Header::FRONT_BYTES], intact.len(), part).unwrap_err();
+                let kind = Kind::SourceLength { expected: wrong.len as u64, found: len as u64 };
+                assert_eq!(error.kind(), kind, "{name}");
+            }
+        }
+        let front = &intact[..Header::FRONT_BYTES];
+        let failing = |_: Section| -> Result<Vec<u8>, FormatError> { Err(FormatError::new(Kind::Magic, 99)) };
+        assert_eq!(Stream::open_parts(front, intact.len(), failing).unwrap_err().offset(), 99);
     }
-    let short = |table: usize, mask: usize| {
-        Stream::open_parts(&intact[..64], intact.len(), |layout| {
-            let (mut first, mut second) = part(&intact, layout);
-            first.resize(table, 0);
-            second.resize(mask, 0);
-            Ok::<_, FormatError>((first, second))
-        })
-    };
-    for (table, mask) in [(0, layout.mask.len), (layout.table.len, 0), (layout.table.len + 8, layout.mask.len)] {
-        assert!(matches!(short(table, mask).unwrap_err().kind(), Kind::SourceLength { .. }), "{table}, {mask}");
-    }
-    let failing = |_: &Layout| -> Result<(Vec<u8>, Vec<u8>), FormatError> { Err(FormatError::new(Kind::Magic, 99)) };
-    assert_eq!(Stream::open_parts(&intact[..64], intact.len(), failing).unwrap_err().offset(), 99);
+    let cascade = golden("f16_cascade_two_levels");
+    let part = |_: Section| -> Result<Vec<u8>, FormatError> { panic!("a part of a stream without its symbols") };
+    let error = Stream::open_parts(&cascade[..100], cascade.len(), part).unwrap_err();
+    assert_eq!(error.kind(), Kind::Truncated { expected: 128, found: 100 });
 }

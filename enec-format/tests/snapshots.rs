@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use common::{golden, goldens, repair, with_header};
 use enec_format::{
-    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind as Kind, Header, Layout, Stream, TwoWindows,
-    reference,
+    Cascade, Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind as Kind, Header, Layout, Levels,
+    Stream, TwoWindows, reference,
 };
 
 #[test]
@@ -127,6 +127,34 @@ fn section_faults() -> Vec<FormatError> {
     ]
 }
 
+/// Faults of codec 2's symbols, table and segments.
+fn cascade_faults() -> Vec<FormatError> {
+    let (bf16, f16) = (golden("bf16_cascade_two_levels"), golden("f16_cascade_one_level"));
+    let places = layout(&bf16);
+    let stream = Stream::open(&bf16).unwrap();
+    let block = stream.block(0);
+    let levels = Levels::count(2, block.low_plane, block.segment);
+    let (table, segment) = (places.table.offset, places.variable.offset);
+    assert!(!levels.codes(2).is_multiple_of(4), "a byte with codes and padding");
+    vec![
+        Cascade::new(Dtype::Bf16, &[1, 2]).unwrap_err(),
+        opened(&with_header(&bf16, 12, &[0])),
+        opened(&with_header(&bf16, 12, &[6])),
+        opened(&with_header(&bf16, 13, &[1])),
+        opened(&patched(&bf16, 65, &[bf16[64]])),
+        opened(&patched(&f16, 66, &[32])),
+        opened(&patched(&bf16, 64 + 6, &[1])),
+        opened(&patched(&bf16, table, &[7])),
+        opened(&patched(&bf16, table + 1, &[7])),
+        opened(&patched(&bf16, table + 2, &[0xFF; 6])),
+        opened(&patched(&bf16, table + 4, &[1, 0, 0, 0])),
+        opened(&patched(&f16, layout(&f16).low_plane.offset, &[0xFF; 64])),
+        opened(&patched(&bf16, segment + levels.codes(2) / 4, &[0xC0])),
+        opened(&patched(&f16, layout(&f16).variable.offset, &[32])),
+        opened(&patched(&bf16, segment + levels.raw().end, &[1])),
+    ]
+}
+
 /// Faults of hashes and of requests.
 fn request_faults() -> Vec<FormatError> {
     let bf16 = bf16();
@@ -149,7 +177,7 @@ fn request_faults() -> Vec<FormatError> {
 
 #[test]
 fn error_texts() {
-    let faults = [header_faults(), length_faults(), section_faults(), request_faults()].concat();
+    let faults = [header_faults(), length_faults(), section_faults(), cascade_faults(), request_faults()].concat();
     let texts: Vec<String> = faults.iter().map(|fault| format!("{:?}\n    {fault}", fault.kind())).collect();
     insta::assert_snapshot!("error_texts", texts.join("\n"));
 

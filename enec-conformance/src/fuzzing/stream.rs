@@ -2,7 +2,7 @@
 
 use enec_core::Backend;
 use enec_format::hash::xxh3_64;
-use enec_format::{Coding, DecodePlan, EncodePlan, FormatError, Stream, reference};
+use enec_format::{Coding, DecodePlan, EncodePlan, FormatError, Header, Stream, reference};
 
 use super::{Verdict, decode};
 use crate::golden::Manifest;
@@ -48,9 +48,8 @@ fn check(stream: &Stream<'_>, backends: &[&dyn Backend]) {
     let (bytes, layout) = (stream.bytes(), stream.layout());
     assert_eq!(stream.header().to_bytes(), bytes[..HEADER_BYTES], "a header that was read is written the same");
     assert_eq!(layout.stream_len, bytes.len());
-    let parts = Stream::open_parts(&bytes[..HEADER_BYTES], bytes.len(), |layout| {
-        Ok::<_, FormatError>((bytes[layout.table.range()].to_vec(), bytes[layout.mask.range()].to_vec()))
-    });
+    let front = &bytes[..bytes.len().min(Header::FRONT_BYTES)];
+    let parts = Stream::open_parts(front, bytes.len(), |section| Ok::<_, FormatError>(bytes[section.range()].to_vec()));
     assert_eq!(parts.expect("a stream opens from its parts"), (*stream.header(), layout.clone()));
 
     let plan = DecodePlan::whole(stream);
@@ -68,8 +67,9 @@ fn check(stream: &Stream<'_>, backends: &[&dyn Backend]) {
     }
 
     // What decodes can be encoded, and the canonical stream of the same elements decodes to them.
-    if let Coding::TwoWindows(windows) = stream.coding() {
-        let again = EncodePlan::window(stream.dtype(), windows, layout.elements, 0).expect("a stream's parameters");
+    if stream.coding() != Coding::Stored {
+        let again =
+            EncodePlan::window(stream.dtype(), stream.coding(), layout.elements, 0).expect("a stream's parameters");
         let again = reference::encode_plan(&again, &elements).expect("elements of the planned length");
         let again = Stream::open(&again).expect("the reference writes valid streams");
         assert!(reference::decode_stream(&again).expect("a validated stream decodes") == elements, "encoded again");

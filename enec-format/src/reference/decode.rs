@@ -1,11 +1,12 @@
-//! The reference decoder of codec 1.
+//! The reference decoder: codec 0 and 1; codec 2 is in `cascade`.
 
-use crate::geometry::{BLOCK_TILES, LANES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
-use crate::reference::lane::{element, read_words, unpack};
-use crate::reference::value::{Parts, join};
+use crate::geometry::{BLOCK_TILES, LANES, TILE_MASK_BYTES};
+use crate::reference::cascade;
+use crate::reference::lane::{read_words, unpack};
+use crate::reference::planes::decode_lane;
 use crate::{
-    BlockEntry, Coding, DecodePlan, Dtype, FormatError, FormatErrorKind as Kind, Layout, Result, TwoWindows,
-    padded_lanes, segment, wide_lanes,
+    BlockEntry, Coding, DecodePlan, FormatError, FormatErrorKind as Kind, Layout, Result, TwoWindows, padded_lanes,
+    segment, wide_lanes,
 };
 
 /// Decodes by a plan. `source` holds the whole stream; bytes that changed since it was validated give wrong elements, never a panic.
@@ -25,9 +26,11 @@ pub fn decode(plan: &DecodePlan, source: &[u8], target: &mut [u8]) -> Result<()>
     };
     let tile_bytes = plan.layout().dtype.tile_bytes();
     let (tiles, tail) = target.split_at_mut(plan.tiles().len() * tile_bytes);
-    if let Coding::TwoWindows(windows) = plan.layout().coding {
-        for (tile, elements) in plan.tiles().zip(tiles.chunks_exact_mut(tile_bytes)) {
-            decode_tile(plan.layout(), windows, source, tile, elements);
+    for (tile, elements) in plan.tiles().zip(tiles.chunks_exact_mut(tile_bytes)) {
+        match plan.layout().coding {
+            Coding::Stored => {}
+            Coding::TwoWindows(windows) => decode_tile(plan.layout(), windows, source, tile, elements),
+            Coding::Cascade(cascade) => cascade::decode_tile(plan.layout(), cascade, source, tile, elements),
         }
     }
     tail.copy_from_slice(&source[plan.tail()]);
@@ -38,14 +41,10 @@ pub fn decode(plan: &DecodePlan, source: &[u8], target: &mut [u8]) -> Result<()>
 fn decode_tile(layout: &Layout, windows: TwoWindows, source: &[u8], tile: usize, elements: &mut [u8]) {
     let dtype = layout.dtype;
     let block = layout.block(tile / BLOCK_TILES);
-    let part = |range: &core::ops::Range<usize>, len: usize| {
-        let start = range.start + tile % BLOCK_TILES * len;
-        &source[start..start + len]
-    };
-    let mask = part(&block.mask, TILE_MASK_BYTES);
-    let byte_plane = part(&block.byte_plane, TILE_BYTE_PLANE_BYTES);
-    let extra_plane = part(&block.extra_plane, dtype.tile_extra_bytes());
-    let low_plane = part(&block.low_plane, usize::from(windows.common_width()) * ROW_BYTES);
+    let ranges = block.tile(tile % BLOCK_TILES);
+    let mask = &source[ranges.mask];
+    let (byte_plane, extra_plane) = (&source[ranges.byte_plane], &source[ranges.extra_plane]);
+    let low_plane = &source[ranges.low_plane];
 
     let table = &source[layout.table.range()];
     let entry = BlockEntry::read(table, tile / BLOCK_TILES);
@@ -67,25 +66,7 @@ fn decode_tile(layout: &Layout, windows: TwoWindows, source: &[u8], tile: usize,
             base = entry.wide_base;
             rank += 1;
         }
-        for row in 0..ROWS {
-            let parts = Parts {
-                exponent: base.wrapping_sub(q[row]) & dtype.exponent_mask(),
-                byte: byte_plane[2 * element(row % (ROWS / 2), lane) + row / (ROWS / 2)],
-                extra: extra(dtype, extra_plane, row, lane),
-            };
-            let at = element(row, lane) * dtype.element_bytes();
-            join(dtype, parts, &mut elements[at..at + dtype.element_bytes()]);
-        }
-    }
-}
-
-fn extra(dtype: Dtype, extra_plane: &[u8], row: usize, lane: usize) -> u16 {
-    match dtype {
-        Dtype::Opaque | Dtype::Bf16 => 0,
-        Dtype::F16 => u16::from(unpack(read_words(extra_plane, LANES, lane, 3), 3)[row]),
-        Dtype::F32 => {
-            let at = 2 * element(row, lane);
-            u16::from_le_bytes([extra_plane[at], extra_plane[at + 1]])
-        }
+        let exponents = q.map(|q| base.wrapping_sub(q) & dtype.exponent_mask());
+        decode_lane(dtype, exponents, byte_plane, extra_plane, lane, elements);
     }
 }

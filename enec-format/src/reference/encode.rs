@@ -1,16 +1,15 @@
-//! The reference encoder of codec 1.
+//! The reference encoder: codec 0 and 1; codec 2 is in `cascade`.
 
-use crate::geometry::{
-    BLOCK_TILES, HEADER_BYTES, LANES, ROW_BYTES, ROWS, SEGMENT_UNIT, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES,
-};
-use crate::reference::lane::{element, low_bits, pack, write_words};
-use crate::reference::value::split;
+use crate::geometry::{BLOCK_TILES, HEADER_BYTES, LANES, SEGMENT_UNIT};
+use crate::reference::cascade;
+use crate::reference::lane::{low_bits, pack, write_words};
+use crate::reference::planes::{encode_planes, lane_exponents};
 use crate::{
     BlockEntry, BlockRanges, Coding, Dtype, EncodeOutcome, EncodePlan, FormatError, FormatErrorKind as Kind, Result,
     TwoWindows, padded_lanes, segment_len,
 };
 
-/// Encodes by a plan, everything but the header, whose bytes are set to zero.
+/// Encodes by a plan, everything but the header and the codec's own section, whose bytes are set to zero.
 ///
 /// # Errors
 ///
@@ -26,16 +25,19 @@ pub fn encode(plan: &EncodePlan, source: &[u8], target: &mut [u8]) -> Result<Enc
     }
     let target = &mut target[..plan.target_len()];
     target.fill(0);
-    if let Coding::TwoWindows(windows) = plan.coding() {
-        if let Some(variable_len) = encode_blocks(plan, windows, source, target) {
-            let outcome = EncodeOutcome::Coded { variable_len };
-            let layout = plan.written(outcome)?;
-            let tail = &source[layout.decoded_range(0..layout.tiles).end..];
-            target[layout.tail.range()].copy_from_slice(tail);
-            return Ok(outcome);
-        }
-        target.fill(0);
+    let variable_len = match plan.coding() {
+        Coding::Stored => None,
+        Coding::TwoWindows(windows) => encode_blocks(plan, windows, source, target),
+        Coding::Cascade(cascade) => cascade::encode_blocks(plan, cascade, source, target),
+    };
+    if let Some(variable_len) = variable_len {
+        let outcome = EncodeOutcome::Coded { variable_len };
+        let layout = plan.written(outcome)?;
+        let tail = &source[layout.decoded_range(0..layout.tiles).end..];
+        target[layout.tail.range()].copy_from_slice(tail);
+        return Ok(outcome);
     }
+    target.fill(0);
     target[HEADER_BYTES..HEADER_BYTES + source.len()].copy_from_slice(source);
     Ok(EncodeOutcome::Stored)
 }
@@ -107,10 +109,6 @@ fn bit_length(value: u8) -> u8 {
     }
 }
 
-fn lane_exponents(dtype: Dtype, tile: &[u8], lane: usize) -> [u8; ROWS] {
-    core::array::from_fn(|row| split(dtype, &tile[element(row, lane) * dtype.element_bytes()..]).exponent)
-}
-
 fn encode_block(
     dtype: Dtype,
     windows: TwoWindows,
@@ -123,58 +121,19 @@ fn encode_block(
     let (common_width, high_width) = (windows.common_width(), wide.width - windows.common_width());
     let mut rank = 0;
     for (index, tile) in elements.chunks_exact(dtype.tile_bytes()).enumerate() {
-        let part =
-            |range: &core::ops::Range<usize>, len: usize| range.start + index * len..range.start + (index + 1) * len;
-        encode_planes(
-            dtype,
-            tile,
-            part(&ranges.byte_plane, TILE_BYTE_PLANE_BYTES),
-            part(&ranges.extra_plane, dtype.tile_extra_bytes()),
-            target,
-        );
+        let ranges = ranges.tile(index);
+        encode_planes(dtype, tile, ranges.byte_plane, ranges.extra_plane, target);
         for lane in 0..LANES {
             let is_wide = wide.is_wide[index * LANES + lane];
             let base = if is_wide { wide.base } else { windows.common_base() };
             let q = lane_exponents(dtype, tile, lane).map(|exponent| base - exponent);
             let low = pack(q.map(|q| q & low_bits(common_width)), common_width);
-            let low_plane = part(&ranges.low_plane, usize::from(common_width) * ROW_BYTES);
-            write_words(&mut target[low_plane], LANES, lane, common_width, low);
+            write_words(&mut target[ranges.low_plane.clone()], LANES, lane, common_width, low);
             if is_wide {
-                target[part(&ranges.mask, TILE_MASK_BYTES)][lane / 8] |= 1 << (lane % 8);
+                target[ranges.mask.clone()][lane / 8] |= 1 << (lane % 8);
                 let high = pack(q.map(|q| q.checked_shr(u32::from(common_width)).unwrap_or(0)), high_width);
                 write_words(&mut target[segment.clone()], padded_lanes(wide.lanes), rank, high_width, high);
                 rank += 1;
-            }
-        }
-    }
-}
-
-/// Writes the byte plane and the extra plane of one tile.
-fn encode_planes(
-    dtype: Dtype,
-    tile: &[u8],
-    byte_plane: core::ops::Range<usize>,
-    extra_plane: core::ops::Range<usize>,
-    target: &mut [u8],
-) {
-    for lane in 0..LANES {
-        let parts: [_; ROWS] =
-            core::array::from_fn(|row| split(dtype, &tile[element(row, lane) * dtype.element_bytes()..]));
-        for row in 0..ROWS / 2 {
-            let at = byte_plane.start + 2 * element(row, lane);
-            target[at..at + 2].copy_from_slice(&[parts[row].byte, parts[row + ROWS / 2].byte]);
-        }
-        match dtype {
-            Dtype::Opaque | Dtype::Bf16 => {}
-            Dtype::F16 => {
-                let bits = pack(parts.map(|parts| parts.extra.to_le_bytes()[0]), 3);
-                write_words(&mut target[extra_plane.clone()], LANES, lane, 3, bits);
-            }
-            Dtype::F32 => {
-                for (row, parts) in parts.iter().enumerate() {
-                    let at = extra_plane.start + 2 * element(row, lane);
-                    target[at..at + 2].copy_from_slice(&parts.extra.to_le_bytes());
-                }
             }
         }
     }

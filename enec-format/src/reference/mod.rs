@@ -3,9 +3,11 @@
 //! It follows docs/format.md sentence by sentence and is not meant to be fast. What another encoder writes must equal what
 //! [`encode`] writes, byte for byte.
 
+mod cascade;
 mod decode;
 mod encode;
 mod lane;
+mod planes;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -52,10 +54,9 @@ pub fn encode_plan(plan: &EncodePlan, source: &[u8]) -> Result<Vec<u8>> {
 fn seal(plan: &EncodePlan, outcome: EncodeOutcome, source: &[u8], bytes: &mut Vec<u8>) -> Result<()> {
     let unsealed = plan.header(outcome, None)?;
     bytes.truncate(plan.written(outcome)?.stream_len);
-    bytes[..unsealed.to_bytes().len()].copy_from_slice(&unsealed.to_bytes());
+    unsealed.write(bytes);
     let payload = Stream::open(bytes)?.payload_hash();
-    let header = unsealed.sealed(Seal { content: content_hash(source), payload }).to_bytes();
-    bytes[..header.len()].copy_from_slice(&header);
+    unsealed.sealed(Seal { content: content_hash(source), payload }).write(bytes);
     Ok(())
 }
 

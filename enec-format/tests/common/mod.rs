@@ -25,7 +25,7 @@ pub(crate) fn goldens() -> Vec<Golden> {
         })
         .collect();
     goldens.sort_by(|a, b| a.name.cmp(&b.name));
-    assert!(goldens.len() >= 39, "golden streams are missing from {folder}");
+    assert!(goldens.len() >= 75, "golden streams are missing from {folder}");
     goldens
 }
 
