@@ -9,13 +9,13 @@ use super::isa::{Isa, Kernel};
 use super::pack::{Width, pack};
 use super::planes::split_lanes;
 use super::scratch::WideRows;
-use super::{Behind, EncodeBlock, EncodedParts};
+use super::{Behind, EncodeBlock, EncodedPlanes};
 
 /// Writes all planes, the low plane at `common_width`, and what the wide lanes need of the high segment to `wide`, unpacked.
 pub(super) struct EncodePlanes<'a, 'b, 'c, F, W> {
     pub(super) common_width: W,
     pub(super) block: &'a EncodeBlock<'a>,
-    pub(super) parts: &'a mut EncodedParts<'b>,
+    pub(super) planes: &'a mut EncodedPlanes<'b>,
     pub(super) behind: Option<&'a mut [Behind<'c>; 3]>,
     pub(super) wide: &'a mut WideRows,
     pub(super) float: PhantomData<F>,
@@ -26,7 +26,7 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { common_width, block, parts, mut behind, wide, .. } = self;
+        let Self { common_width, block, planes, mut behind, wide, .. } = self;
         let low_bytes = common_width.bits() * ROW_BYTES;
         let common_base = isa.splat(pair(block.windows.common_base()));
         let wide_base = isa.splat(pair(block.wide.base));
@@ -34,10 +34,10 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
         for (index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let mask = &block.mask.as_chunks::<TILE_MASK_BYTES>().0[index];
             let extra_bytes = F::DTYPE.tile_extra_bytes();
-            let (bytes_done, byte_plane) = parts.byte_plane.split_at_mut(index * TILE_BYTE_PLANE_BYTES);
-            let (extra_done, extra_plane) = parts.extra_plane.split_at_mut(index * extra_bytes);
-            let (low_done, low_plane) = parts.low_plane.split_at_mut(index * low_bytes);
-            let mut planes = TilePlanes {
+            let (bytes_done, byte_plane) = planes.byte_plane.split_at_mut(index * TILE_BYTE_PLANE_BYTES);
+            let (extra_done, extra_plane) = planes.extra_plane.split_at_mut(index * extra_bytes);
+            let (low_done, low_plane) = planes.low_plane.split_at_mut(index * low_bytes);
+            let mut tile_planes = TilePlanes {
                 byte_plane: &mut byte_plane[..TILE_BYTE_PLANE_BYTES],
                 extra_plane: &mut extra_plane[..extra_bytes],
                 low_plane: &mut low_plane[..low_bytes],
@@ -48,7 +48,7 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
                 if bits != 0 {
                     base = isa.select(isa.lane_mask(bits), wide_base, common_base);
                 }
-                let differences = planes.write::<I, F, W>(isa, common_width, tile, vector, base);
+                let differences = tile_planes.write::<I, F, W>(isa, common_width, tile, vector, base);
                 if bits != 0 {
                     isa.compact(&differences, bits, wide, rank);
                     rank += bits.count_ones() as usize;

@@ -27,7 +27,7 @@ pub(crate) use behind::Behind;
 pub(crate) use cascade::{CascadeBlock, CascadeScratch, CascadeSource};
 pub(crate) use portable::Portable;
 pub(crate) use scalar::Scalar;
-pub(crate) use scratch::{Scratch, WideRows};
+pub(crate) use scratch::{BlockBytes, Scratch, WideRows};
 
 /// One variant of the kernels. The value proves that the processor can run it.
 pub(crate) trait Kernels: Copy + Send + Sync {
@@ -39,7 +39,8 @@ pub(crate) trait Kernels: Copy + Send + Sync {
     fn encode(
         self,
         block: &EncodeBlock<'_>,
-        parts: &mut EncodedParts<'_>,
+        planes: &mut EncodedPlanes<'_>,
+        segment: &mut [u8],
         behind: Option<&mut [Behind<'_>; 3]>,
         wide: &mut WideRows,
     );
@@ -62,7 +63,7 @@ pub(crate) trait Kernels: Copy + Send + Sync {
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
-        planes: &mut EncodedParts<'_>,
+        planes: &mut EncodedPlanes<'_>,
         behind: Option<&mut [Behind<'_>; 3]>,
         scratch: &mut CascadeScratch,
     ) -> usize;
@@ -131,17 +132,15 @@ pub(crate) struct EncodeBlock<'a> {
     pub(crate) mask: &'a [u8],
 }
 
-/// Where the parts of a block are written; each slice is exactly as long as the part.
+/// Where the planes of a block are written; each slice is exactly as long as the plane.
 #[derive(Debug)]
-pub(crate) struct EncodedParts<'a> {
+pub(crate) struct EncodedPlanes<'a> {
     /// Byte plane.
     pub(crate) byte_plane: &'a mut [u8],
     /// Extra plane.
     pub(crate) extra_plane: &'a mut [u8],
     /// Low plane.
     pub(crate) low_plane: &'a mut [u8],
-    /// High segment.
-    pub(crate) segment: &'a mut [u8],
 }
 
 /// Tiles of one block to decode. All slices have exactly the length that the other fields imply, whatever the stream says.

@@ -11,7 +11,7 @@ use super::float::{Bf16, F16, F32, Float};
 use super::isa::{Isa, Kernel};
 use super::pack::{Any, Fixed};
 use super::cascade::{CascadeBlock, CascadeScratch, CascadeSource, DecodeCascade, EncodeCascade};
-use super::{Behind, DecodeBlock, EncodeBlock, EncodedParts, Kernels, WideLanes, WideRows};
+use super::{Behind, DecodeBlock, EncodeBlock, EncodedPlanes, Kernels, WideLanes, WideRows};
 
 /// Evaluates an expression with `$width` as a [`Width`](super::pack::Width): known to the compiler if the instruction set wants it.
 macro_rules! with_width {
@@ -48,20 +48,20 @@ impl<I: Isa> Kernels for I {
     fn encode(
         self,
         block: &EncodeBlock<'_>,
-        parts: &mut EncodedParts<'_>,
+        planes: &mut EncodedPlanes<'_>,
+        segment: &mut [u8],
         behind: Option<&mut [Behind<'_>; 3]>,
         wide: &mut WideRows,
     ) {
         match block.dtype {
-            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, parts, behind, wide),
-            Dtype::F16 => encode_planes::<I, F16>(self, block, parts, behind, wide),
-            Dtype::F32 => encode_planes::<I, F32>(self, block, parts, behind, wide),
+            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, planes, behind, wide),
+            Dtype::F16 => encode_planes::<I, F16>(self, block, planes, behind, wide),
+            Dtype::F32 => encode_planes::<I, F32>(self, block, planes, behind, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
         let common_width = usize::from(block.windows.common_width());
-        if !parts.segment.is_empty() {
+        if !segment.is_empty() {
             let wide = &*wide;
-            let segment = &mut *parts.segment;
             with_width!(I, block.wide.high_width(block.windows), high_width => {
                 self.vectorise(PackSegment { high_width, common_width, wide, segment });
             });
@@ -109,13 +109,13 @@ impl<I: Isa> Kernels for I {
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
-        parts: &mut EncodedParts<'_>,
+        planes: &mut EncodedPlanes<'_>,
         behind: Option<&mut [Behind<'_>; 3]>,
         scratch: &mut CascadeScratch,
     ) -> usize {
         macro_rules! encode {
             ($float:ty) => {
-                self.vectorise_with_bits(EncodeCascade { block, parts, behind, scratch, float: PhantomData::<$float> })
+                self.vectorise_with_bits(EncodeCascade { block, planes, behind, scratch, float: PhantomData::<$float> })
             };
         }
         match block.dtype {
@@ -138,13 +138,13 @@ impl<I: Isa> Kernels for I {
 fn encode_planes<I: Isa, F: Float>(
     isa: I,
     block: &EncodeBlock<'_>,
-    parts: &mut EncodedParts<'_>,
+    planes: &mut EncodedPlanes<'_>,
     behind: Option<&mut [Behind<'_>; 3]>,
     wide: &mut WideRows,
 ) {
     let float = PhantomData::<F>;
     with_width!(I, block.windows.common_width(), common_width => {
-        isa.vectorise(EncodePlanes { common_width, block, parts, behind, wide, float });
+        isa.vectorise(EncodePlanes { common_width, block, planes, behind, wide, float });
     });
 }
 

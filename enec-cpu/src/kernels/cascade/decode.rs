@@ -17,7 +17,7 @@ use crate::kernels::planes::join_lanes;
 const PREFETCH_TILES: usize = 2;
 
 /// Bytes of the low plane of one tile.
-pub(super) const TILE_LOW_BYTES: usize = 2 * ROW_BYTES;
+pub(in crate::kernels) const TILE_LOW_BYTES: usize = 2 * ROW_BYTES;
 
 /// Words of codes of 16 lanes.
 pub(super) const VECTOR_WORDS: usize = 8;

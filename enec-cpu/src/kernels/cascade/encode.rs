@@ -12,7 +12,7 @@ use super::{CascadeScratch, CascadeSource, PlaceTable};
 use crate::kernels::float::{Float, VECTORS, vector_mut};
 use crate::kernels::isa::{BitKernel, Isa};
 use crate::kernels::planes::split_lanes;
-use crate::kernels::{Behind, EncodedParts};
+use crate::kernels::{Behind, EncodedPlanes};
 
 /// How many tiles ahead elements are asked for.
 const PREFETCH_TILES: usize = 2;
@@ -20,7 +20,7 @@ const PREFETCH_TILES: usize = 2;
 /// Writes the planes of a block and its segment, that one to the scratch memory, and returns the segment's length.
 pub(in crate::kernels) struct EncodeCascade<'a, 'b, 'c, F> {
     pub(in crate::kernels) block: &'a CascadeSource<'a>,
-    pub(in crate::kernels) parts: &'a mut EncodedParts<'b>,
+    pub(in crate::kernels) planes: &'a mut EncodedPlanes<'b>,
     pub(in crate::kernels) behind: Option<&'a mut [Behind<'c>; 3]>,
     pub(in crate::kernels) scratch: &'a mut CascadeScratch,
     pub(in crate::kernels) float: PhantomData<F>,
@@ -31,16 +31,16 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
 
     #[inline(always)]
     fn run<I: Isa, B: Bits>(self, isa: I, bits: B) -> usize {
-        let Self { block, parts, mut behind, scratch, .. } = self;
+        let Self { block, planes, mut behind, scratch, .. } = self;
         let CascadeScratch { escapes, places, levels, raw, segment } = scratch;
         let table = PlaceTable::new(block.symbols);
         raw.count = 0;
         let mut writer = Writer::new(levels.second_mut());
         let extra_bytes = F::DTYPE.tile_extra_bytes();
         for (tile_index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
-            let (bytes_done, byte_plane) = parts.byte_plane.split_at_mut(tile_index * TILE_BYTE_PLANE_BYTES);
-            let (extra_done, extra_plane) = parts.extra_plane.split_at_mut(tile_index * extra_bytes);
-            let (low_done, low_plane) = parts.low_plane.split_at_mut(tile_index * TILE_LOW_BYTES);
+            let (bytes_done, byte_plane) = planes.byte_plane.split_at_mut(tile_index * TILE_BYTE_PLANE_BYTES);
+            let (extra_done, extra_plane) = planes.extra_plane.split_at_mut(tile_index * extra_bytes);
+            let (low_done, low_plane) = planes.low_plane.split_at_mut(tile_index * TILE_LOW_BYTES);
             let byte_plane = &mut byte_plane[..TILE_BYTE_PLANE_BYTES];
             let extra_plane = &mut extra_plane[..extra_bytes];
             let low_plane = &mut low_plane[..TILE_LOW_BYTES];
@@ -114,7 +114,7 @@ fn merge<I: Isa>(isa: I, first: I::Vector, second: I::Vector) -> I::Vector {
 }
 
 /// Raw exponents, in the order of tiles, lanes, rows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Raw {
     exponents: [u8; BLOCK_ELEMENTS],
     count: usize,

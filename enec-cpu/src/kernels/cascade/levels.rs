@@ -12,10 +12,10 @@ use super::places::{LEVELS, level_word};
 const LONGEST_SEGMENT: usize = (LEVELS - 1) * BLOCK_ELEMENTS / 4 + BLOCK_ELEMENTS;
 
 /// The places of the elements that reached each level, from the second on.
-#[derive(Debug)]
-pub(super) struct Levels([Places; LEVELS - 1]);
+#[derive(Debug, Clone)]
+pub(super) struct LevelPlaces([Places; LEVELS - 1]);
 
-impl Levels {
+impl LevelPlaces {
     /// All zero.
     pub(super) const ZERO: Self = Self([Places { low: Codes::ZERO, high: Codes::ZERO }; _]);
 
@@ -119,7 +119,7 @@ fn level_len(elements: usize) -> usize {
 }
 
 /// Memory for one segment.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(super) struct Segment {
     /// A word more than the longest, so that words can be written anywhere.
@@ -136,7 +136,7 @@ impl Segment {
     }
 
     /// Writes raw exponents behind the levels, and zeros up to a whole unit. Returns the length.
-    fn finish(&mut self, start: usize, raw: &[u8]) -> usize {
+    pub(super) fn finish(&mut self, start: usize, raw: &[u8]) -> usize {
         let end = start + raw.len();
         let len = end.next_multiple_of(SEGMENT_UNIT);
         self.bytes[start..end].copy_from_slice(raw);

@@ -19,10 +19,10 @@ use enec_format::Dtype;
 
 pub(super) use bits::{Bits, Tables};
 use codes::{Codes, Places};
-pub(super) use decode::DecodeCascade;
+pub(super) use decode::{DecodeCascade, TILE_LOW_BYTES};
 use encode::Raw;
 pub(super) use encode::EncodeCascade;
-use levels::{Levels, Segment};
+use levels::{LevelPlaces, Segment};
 pub(super) use places::PlaceTable;
 
 /// Tiles of one block to decode. All planes have exactly the length that the other fields imply, whatever the stream says.
@@ -30,7 +30,7 @@ pub(super) use places::PlaceTable;
 pub(crate) struct CascadeBlock<'a> {
     /// Element type.
     pub(crate) dtype: Dtype,
-    /// Levels of codes, 1 to 5.
+    /// LevelPlaces of codes, 1 to 5.
     pub(crate) levels: usize,
     /// Symbols in the order of their ranks, three per level.
     pub(crate) symbols: &'a [u8],
@@ -51,7 +51,7 @@ pub(crate) struct CascadeBlock<'a> {
 pub(crate) struct CascadeSource<'a> {
     /// Element type.
     pub(crate) dtype: Dtype,
-    /// Levels of codes, 1 to 5.
+    /// LevelPlaces of codes, 1 to 5.
     pub(crate) levels: usize,
     /// Symbols in the order of their ranks, three per level.
     pub(crate) symbols: &'a [u8],
@@ -60,13 +60,13 @@ pub(crate) struct CascadeSource<'a> {
 }
 
 /// Memory for the codes of one block.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct CascadeScratch {
     /// Where level 1 has escapes.
     escapes: Codes,
     /// Places at level 1: of the elements that escape from it while decoding, of all while encoding.
     places: Places,
-    levels: Levels,
+    levels: LevelPlaces,
     /// Raw exponents, while encoding.
     raw: Raw,
     segment: Segment,
@@ -77,10 +77,15 @@ impl CascadeScratch {
     pub(crate) const ZERO: Self = Self {
         escapes: Codes::ZERO,
         places: Places { low: Codes::ZERO, high: Codes::ZERO },
-        levels: Levels::ZERO,
+        levels: LevelPlaces::ZERO,
         raw: Raw::ZERO,
         segment: Segment::ZERO,
     };
+
+    /// Takes a segment whose levels are padded already and pads its end. Returns the length.
+    pub(super) fn set_segment(&mut self, levels_and_raw: &[u8]) -> usize {
+        self.segment.finish(0, levels_and_raw)
+    }
 
     /// The segment that has been encoded, given its length.
     pub(crate) fn segment(&self, len: usize) -> &[u8] {

@@ -106,6 +106,6 @@ mod tests {
             let complement = complement.map_or(0, |row| row.1[usize::from(exponent & 0x0F)]);
             assert_eq!(complement ^ RAW, place);
         }
-        assert_eq!(table.rows().count(), 5);
+        assert_eq!(table.rows().count(), 6);
     }
 }
