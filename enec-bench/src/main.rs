@@ -16,6 +16,7 @@ mod exponents;
 mod paper;
 mod ratio;
 mod report;
+mod resident;
 mod synthetic;
 mod throughput;
 

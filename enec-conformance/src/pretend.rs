@@ -12,8 +12,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::ThreadId;
 
 use enec_core::{
-    Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error, OpenOptions,
-    Result, Source, TargetMut,
+    Backend, BackendId, Codecs, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error,
+    OpenOptions, Result, Source, TargetMut,
 };
 
 pub use fault::Fault;
@@ -64,6 +64,7 @@ fn info(index: usize, variant: &'static str, threads: usize) -> DeviceInfo {
         fingerprint: format!("{NAME} {variant}, {threads} threads"),
         memory: None,
         variant,
+        codecs: Codecs::ALL,
         variants: VARIANTS.into(),
     }
 }
@@ -107,6 +108,13 @@ impl Backend for Pretend {
             let len = source.len().min(target.len());
             target[..len].copy_from_slice(&memory[source.range()][..len]);
         })
+    }
+
+    fn copy(&self, source: &DeviceSlice, target: &DeviceSlice) -> Result<()> {
+        self.info.check_copy(source, target)?;
+        let bytes = self.with_memory(source, |memory| memory[source.range()].to_vec())?;
+        let start = if self.has(Fault::CopyOffsetIgnored) { 0 } else { target.range().start };
+        self.with_memory(target, |memory| memory[start..start + bytes.len()].copy_from_slice(&bytes))
     }
 
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {

@@ -8,24 +8,43 @@ use enec_format::{
     geometry::TILE_ELEMENTS, max_encoded_len,
 };
 
-use crate::search::search;
+use crate::search::choice::choose;
 use crate::{
-    Backend, DecodeBatch, DecodeJob, DeviceSlice, EncodeBatch, EncodeJob, Error, PieceHashes, Profile, Result, Source,
-    Target,
+    Backend, CodecChoice, DecodeJob, DeviceSlice, EncodeJob, Error, PieceHashes, Profile, Result, Source, Target,
 };
 
 /// Encodes and decodes tensors with one backend.
+///
+/// What the backend has no kernels for, a codec that [`DeviceInfo::codecs`](crate::DeviceInfo::codecs) lacks, a fallback does: its results pass
+/// through host memory, also from and to device memory. Without a fallback that is the scalar reference codec, which is slow.
 #[derive(Debug, Clone)]
 pub struct Codec {
     backend: Arc<dyn Backend>,
+    fallback: Option<Arc<dyn Backend>>,
+    choice: CodecChoice,
     profile: Profile,
 }
 
 impl Codec {
-    /// A codec that finds parameters for each tensor.
+    /// A codec that finds codec and parameters for each tensor.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend, profile: Profile::new() }
+        Self { backend, fallback: None, choice: CodecChoice::Auto, profile: Profile::new() }
+    }
+
+    /// The same codec, with a backend on the host that has all codecs and does what the first one cannot.
+    #[must_use]
+    pub fn with_fallback(mut self, fallback: Arc<dyn Backend>) -> Self {
+        self.fallback = Some(fallback);
+        self
+    }
+
+    /// The same codec, encoding tensors as the choice says. [`CodecChoice::Auto`], which is where one starts, takes only codecs that the
+    /// backend or the fallback encodes; any other choice is done whatever they have.
+    #[must_use]
+    pub fn with_choice(mut self, choice: CodecChoice) -> Self {
+        self.choice = choice;
+        self
     }
 
     /// The same codec, but with the profile's parameters for the dtypes that it names.
@@ -41,13 +60,50 @@ impl Codec {
         &self.backend
     }
 
-    /// The coding for a tensor: the profile's parameters, or the best by a sample of its elements; stored for opaque bytes.
+    /// The backend that does what the first one cannot.
+    #[must_use]
+    pub fn fallback(&self) -> Option<&Arc<dyn Backend>> {
+        self.fallback.as_ref()
+    }
+
+    /// The coding for a tensor: the codec by the choice, with the profile's parameters or the best by a sample of the elements. With
+    /// [`CodecChoice::Auto`] the codec is the only one that the profile has for the dtype, or the one with the shorter stream, ties going to
+    /// the two windows: by the sample, or by all blocks if those of the sample disagree. Opaque bytes are stored.
     #[must_use]
     pub fn coding(&self, dtype: Dtype, elements: &[u8]) -> Coding {
-        match dtype {
-            Dtype::Opaque => Coding::Stored,
-            _ => Coding::TwoWindows(self.profile.windows(dtype).unwrap_or_else(|| search(dtype, elements))),
+        if dtype == Dtype::Opaque {
+            return Coding::Stored;
         }
+        let encodes = |backend: &Arc<dyn Backend>| backend.info().codecs.encodes_cascade();
+        self.coding_among(dtype, elements, encodes(&self.backend) || self.fallback.as_ref().is_some_and(encodes))
+    }
+
+    fn coding_among(&self, dtype: Dtype, elements: &[u8], has_cascade: bool) -> Coding {
+        let known = self.profile.known(dtype);
+        choose(dtype, elements, self.choice_among(dtype, has_cascade), known)
+    }
+
+    /// The choice, once what cannot be encoded and what the profile decides are taken out of it.
+    fn choice_among(&self, dtype: Dtype, has_cascade: bool) -> CodecChoice {
+        let known = self.profile.known(dtype);
+        match (self.choice, known.windows, known.cascade) {
+            (CodecChoice::Auto, _, _) if !has_cascade => CodecChoice::Enec,
+            (CodecChoice::Auto, Some(_), None) => CodecChoice::Enec,
+            (CodecChoice::Auto, None, Some(_)) => CodecChoice::Cascade,
+            (choice, _, _) => choice,
+        }
+    }
+
+    /// Whether the backend itself encodes by this coding, not the fallback.
+    #[must_use]
+    pub fn encodes_on_backend(&self, coding: Coding) -> bool {
+        self.backend.info().codecs.encodes(coding)
+    }
+
+    /// Whether the backend itself decodes streams of this coding, not the fallback.
+    #[must_use]
+    pub fn decodes_on_backend(&self, coding: Coding) -> bool {
+        self.backend.info().codecs.decodes(coding)
     }
 
     /// Encodes little-endian elements into a sealed stream.
@@ -88,13 +144,10 @@ impl Codec {
         let plans = tensors.iter().map(plan).collect::<Result<Vec<_>>>()?;
         let pieces: Vec<_> = plans.iter().map(|plan| PieceHashes::new(plan.layout())).collect();
         let sinks: Vec<_> = pieces.iter().map(|pieces| pieces.sink(0)).collect();
-        let mut batch = EncodeBatch::new(self.backend.info());
-        for (((_, elements, target), plan), sink) in tensors.iter_mut().zip(&plans).zip(&sinks) {
-            let job = EncodeJob::new(plan.clone(), Source::Host(elements), Target::Host(target));
-            batch.push(job.with_pieces(sink))?;
-        }
-        self.backend.encode(&mut batch)?;
-        let outcomes = batch.into_results().collect::<Result<Vec<_>>>()?;
+        let jobs = tensors.iter_mut().zip(&plans).zip(&sinks).map(|(((_, elements, target), plan), sink)| {
+            EncodeJob::new(plan.clone(), Source::Host(elements), Target::Host(target)).with_pieces(sink)
+        });
+        let outcomes = self.encode_jobs(jobs.collect())?.into_iter().collect::<Result<Vec<_>>>()?;
         let mut lengths = Vec::with_capacity(tensors.len());
         for ((((_, elements, target), plan), pieces), outcome) in
             tensors.into_iter().zip(plans).zip(pieces).zip(outcomes)
@@ -144,14 +197,13 @@ impl Codec {
         let mut streams: Vec<_> = streams.into_iter().collect();
         let pieces: Vec<_> = streams.iter().map(|(stream, _)| PieceHashes::new(stream.layout())).collect();
         let sinks: Vec<_> = pieces.iter().map(|pieces| pieces.sink(0)).collect();
-        let mut batch = DecodeBatch::new(self.backend.info());
+        let mut jobs = Vec::with_capacity(streams.len());
         for ((stream, target), sink) in streams.iter_mut().zip(&sinks) {
             check_exact(target.len(), stream.decoded_len())?;
             let job = DecodeJob::new(DecodePlan::whole(stream), Source::Host(stream.bytes()), Target::Host(target));
-            batch.push(job.with_pieces(sink))?;
+            jobs.push(job.with_pieces(sink));
         }
-        self.backend.decode(&mut batch)?;
-        let decoded: Vec<_> = batch.into_results().collect();
+        let decoded = self.decode_jobs(jobs)?;
         let mut results = Vec::with_capacity(decoded.len());
         for (((stream, target), pieces), decoded) in streams.into_iter().zip(pieces).zip(decoded) {
             let header = stream.header();
@@ -277,8 +329,8 @@ impl Codec {
 
     /// Encodes elements that lie in device memory into device memory of at least [`max_encoded_len`] bytes.
     ///
-    /// The stream is not sealed: only its header crosses the bus, and the bytes for the parameter search unless the profile names
-    /// the dtype. Download it and [`seal`](Self::seal) it to store it.
+    /// The stream is not sealed: only its header crosses the bus, and the bytes for the parameter search unless the profile has the parameters.
+    /// [`CodecChoice::Auto`] takes only codecs that the device encodes. Download it and [`seal`](Self::seal) it to store it.
     ///
     /// # Errors
     ///
@@ -286,13 +338,15 @@ impl Codec {
     /// [`Error::Device`] if the device fails.
     pub fn encode_device(&self, dtype: Dtype, elements: &DeviceSlice, target: &DeviceSlice) -> Result<DeviceStream> {
         let count = element_count(dtype, elements.len())?;
-        let coding = match (dtype, self.profile.windows(dtype)) {
-            (Dtype::Opaque, _) => Coding::Stored,
-            (_, Some(windows)) => Coding::TwoWindows(windows),
-            (_, None) => {
+        let (known, has_cascade) = (self.profile.known(dtype), self.backend.info().codecs.encodes_cascade());
+        let coding = match (dtype, self.choice_among(dtype, has_cascade), known.windows, known.cascade) {
+            (Dtype::Opaque, ..) => Coding::Stored,
+            (_, CodecChoice::Enec, Some(windows), _) => windows.into(),
+            (_, CodecChoice::Cascade, _, Some(cascade)) => cascade.into(),
+            _ => {
                 let mut host = vec![0; elements.len()];
                 self.backend.download(elements, &mut host)?;
-                self.coding(dtype, &host)
+                self.coding_among(dtype, &host, has_cascade)
             }
         };
         let plan = EncodePlan::new(dtype, coding, count)?;
@@ -317,17 +371,11 @@ impl Codec {
     }
 
     fn run_encode(&self, job: EncodeJob<'_>) -> Result<enec_format::EncodeOutcome> {
-        let mut batch = EncodeBatch::new(self.backend.info());
-        batch.push(job)?;
-        self.backend.encode(&mut batch)?;
-        only(batch.into_results().collect())
+        only(self.encode_jobs(vec![job])?)
     }
 
     fn run_decode(&self, job: DecodeJob<'_>) -> Result<()> {
-        let mut batch = DecodeBatch::new(self.backend.info());
-        batch.push(job)?;
-        self.backend.decode(&mut batch)?;
-        only(batch.into_results().collect())
+        only(self.decode_jobs(vec![job])?)
     }
 }
 

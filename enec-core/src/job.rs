@@ -2,6 +2,7 @@
 
 use enec_format::{DecodePlan, EncodeOutcome, EncodePlan, FormatError, FormatErrorKind};
 
+use crate::codecs::codec_name;
 use crate::{DeviceInfo, DeviceSlice, Error, Result};
 
 /// Where a job reads.
@@ -130,7 +131,7 @@ impl<T> JobStatus<T> {
 }
 
 macro_rules! job_and_batch {
-    ($job:ident, $checked:ident, $batch:ident, $plan:ty, $outcome:ty, $verb:literal) => {
+    ($job:ident, $checked:ident, $batch:ident, $plan:ty, $outcome:ty, $verb:literal, $has:ident, $coding:expr) => {
         #[doc = concat!("One tensor, window or range to ", $verb, ".")]
         pub struct $job<'a> {
             plan: $plan,
@@ -164,6 +165,10 @@ macro_rules! job_and_batch {
             #[must_use]
             pub fn status(&self) -> &JobStatus<$outcome> {
                 &self.status
+            }
+
+            pub(crate) fn into_parts(self) -> ($plan, Source<'a>, Target<'a>, Option<&'a dyn PieceSink>) {
+                (self.plan, self.source, self.target, self.pieces)
             }
 
             /// Takes the result out of a job that has run.
@@ -219,9 +224,17 @@ macro_rules! job_and_batch {
             ///
             /// # Errors
             ///
-            /// [`Error::Format`] if source or target have not the planned size, [`Error::Argument`] if device memory is another
-            /// backend's, or if a target overlaps memory that this batch uses.
+            /// [`Error::Format`] if source or target have not the planned size, [`Error::Argument`] if the device lacks the codec, if device
+            /// memory is another backend's, or if a target overlaps memory that this batch uses.
             pub fn push(&mut self, job: $job<'a>) -> Result<()> {
+                let coding = $coding(&job.plan);
+                if !self.device.codecs.$has(coding) {
+                    let (backend, codec) = (self.device.backend, codec_name(coding));
+                    return Err(Error::Argument(format!(
+                        concat!("`{}` does not ", $verb, " codec `{}`"),
+                        backend, codec
+                    )));
+                }
                 check_lengths(job.plan.source_len(), job.plan.target_len(), &job.source, &job.target)?;
                 for slice in job.source.device().into_iter().chain(job.target.device()) {
                     self.device.check_owner(slice)?;
@@ -269,8 +282,19 @@ macro_rules! job_and_batch {
     };
 }
 
-job_and_batch!(EncodeJob, CheckedEncodeJob, EncodeBatch, EncodePlan, EncodeOutcome, "encode");
-job_and_batch!(DecodeJob, CheckedDecodeJob, DecodeBatch, DecodePlan, (), "decode");
+job_and_batch!(
+    EncodeJob,
+    CheckedEncodeJob,
+    EncodeBatch,
+    EncodePlan,
+    EncodeOutcome,
+    "encode",
+    encodes,
+    |plan: &EncodePlan| plan.coding()
+);
+job_and_batch!(DecodeJob, CheckedDecodeJob, DecodeBatch, DecodePlan, (), "decode", decodes, |plan: &DecodePlan| plan
+    .layout()
+    .coding);
 
 /// Sources must be as long as planned; targets may be longer, and what lies beyond the plan is left alone.
 fn check_lengths(source_len: usize, target_len: usize, source: &Source<'_>, target: &Target<'_>) -> Result<()> {

@@ -10,15 +10,19 @@
 mod backend;
 pub mod checkpoint;
 mod codec;
+mod codecs;
 mod error;
+mod histogram;
 mod job;
 mod memory;
 mod pieces;
 mod profile;
+mod routing;
 pub mod search;
 
-pub use backend::{Backend, DeviceInfo, Driver, OpenOptions};
+pub use backend::{Backend, DeviceInfo, Driver, KernelTime, OpenOptions};
 pub use codec::{Codec, DeviceStream};
+pub use codecs::{CodecChoice, Codecs};
 pub use error::{Error, Result};
 pub use job::{
     CheckedDecodeJob, CheckedEncodeJob, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, JobStatus, PieceSink, Source,

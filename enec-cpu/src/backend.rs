@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, panic, thread};
 
 use enec_core::{
-    Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error, OpenOptions,
-    Result, Source, TargetMut,
+    Backend, BackendId, Codecs, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, Driver, EncodeBatch, Error,
+    OpenOptions, Result, Source, TargetMut,
 };
 
 use crate::memory::{self, HostMemory};
@@ -151,6 +151,7 @@ fn describe(variant: Variant, threads: Option<usize>) -> DeviceInfo {
         name: format!("{} processor", std::env::consts::ARCH),
         fingerprint: format!("{} {}{threads}", std::env::consts::ARCH, variant.name()),
         memory: None,
+        codecs: Codecs::ALL,
         variant: variant.name(),
         variants: Variant::available().into_iter().map(Variant::name).collect(),
     }

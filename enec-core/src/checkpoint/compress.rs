@@ -8,7 +8,7 @@ use enec_format::hash::{combine, content_pieces};
 
 use super::buffer::whole_pieces;
 use super::container::{self, Placement};
-use super::conversion::{self, Conversion, Options, Report};
+use super::conversion::{self, Conversion, Options, Report, Streams};
 use super::decode::{Check, Receiver, decode_tensors};
 use super::encode::encode_tensors;
 use super::file::CheckpointFile;
@@ -60,7 +60,13 @@ impl Conversion for Compress<'_> {
         Ok(data_start(file)? + file.original().data_len())
     }
 
-    fn convert(&self, file: &CheckpointFile, output: &File, path: &Path, progress: &mut dyn Progress) -> Result<usize> {
+    fn convert(
+        &self,
+        file: &CheckpointFile,
+        output: &File,
+        path: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<Streams> {
         let (streams, end) =
             write_behind(output, path, self.work.stopwatch, |output| self.write(file, output, progress))?;
         // The padding behind the last stream was never written.
@@ -96,13 +102,13 @@ impl Conversion for Compress<'_> {
 }
 
 impl Compress<'_> {
-    /// Writes the compressed file and gives the number of streams and the file's length.
+    /// Writes the compressed file and gives its streams and its length.
     fn write<'a>(
         &self,
         file: &'a CheckpointFile,
         output: &mut dyn Destination<'a>,
         progress: &mut dyn Progress,
-    ) -> Result<(usize, u64)> {
+    ) -> Result<(Streams, u64)> {
         let start = data_start(file)?;
         advance(progress, file.original().data_start())?;
         let (encoded, mut end) = encode_tensors(self.work, file, output, start, progress)?;
@@ -123,7 +129,12 @@ impl Compress<'_> {
             container::header_text(file.original(), &placements).map_err(|error| fault(file.path(), error, None))?;
         output.write_at(0, Cow::Owned((text.len() as u64).to_le_bytes().to_vec()))?;
         output.write_at(LENGTH_BYTES, Cow::Owned(text.into_bytes()))?;
-        Ok((encoded.into_iter().flatten().count(), end))
+        let mut streams = Streams::default();
+        for encoded in encoded.iter().flatten() {
+            streams.all += 1;
+            streams.by_fallback += usize::from(!self.work.codec.encodes_on_backend(encoded.layout.coding));
+        }
+        Ok((streams, end))
     }
 
     /// Writes a tensor as it is and gives its hash.

@@ -54,6 +54,8 @@ pub struct Report {
     pub tensors: usize,
     /// Tensors that are streams in the compressed checkpoint.
     pub streams: usize,
+    /// Those of them whose codec the backend lacks, so that the codec's fallback encoded or decoded them.
+    pub fallback_streams: usize,
     /// Bytes of all files read.
     pub input_bytes: u64,
     /// Bytes of all files written.
@@ -82,6 +84,13 @@ pub(crate) fn to_f64(count: u64) -> f64 {
     count as f64
 }
 
+/// How many streams a conversion made or read, and how many of those the fallback did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Streams {
+    pub(crate) all: usize,
+    pub(crate) by_fallback: usize,
+}
+
 /// What is done to each safetensors file.
 pub(crate) trait Conversion {
     /// What it is called.
@@ -93,9 +102,14 @@ pub(crate) trait Conversion {
     /// Bytes that the output has at most.
     fn output_bound(&self, file: &CheckpointFile) -> Result<u64>;
 
-    /// Converts `file` into the new file `output`, which lies at `path`. Advances by the file's original length and gives the number
-    /// of streams.
-    fn convert(&self, file: &CheckpointFile, output: &File, path: &Path, progress: &mut dyn Progress) -> Result<usize>;
+    /// Converts `file` into the new file `output`, which lies at `path`. Advances by the file's original length.
+    fn convert(
+        &self,
+        file: &CheckpointFile,
+        output: &File,
+        path: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<Streams>;
 
     /// Where its time goes.
     fn stopwatch(&self) -> &Stopwatch;
@@ -201,7 +215,9 @@ fn convert_file<C: Conversion>(
 ) -> Result<()> {
     progress.file(C::STEP, file.path());
     let start = Instant::now();
-    report.streams += conversion.convert(file, output, path, progress)?;
+    let streams = conversion.convert(file, output, path, progress)?;
+    report.streams += streams.all;
+    report.fallback_streams += streams.by_fallback;
     report.convert_seconds += seconds(start);
     if conversion.verifies() {
         progress.file(Step::Verify, file.path());

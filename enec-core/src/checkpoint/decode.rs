@@ -12,7 +12,7 @@ use super::tensor::{StoredForm, TensorRef};
 use super::timings::TimedSink;
 use super::work::Work;
 use super::write::Part;
-use crate::{DecodeBatch, DecodeJob, PieceHashes, PieceSink, Result, Source, Target};
+use crate::{DecodeJob, PieceHashes, PieceSink, Result, Source, Target};
 
 /// Takes what was decoded. An error ends the decoding of all tensors.
 pub(crate) trait Receiver<'a> {
@@ -146,20 +146,18 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
         let decoded = buffer.take(lengths.iter().sum());
         let results = {
             let Work { codec, stopwatch, .. } = self.work;
-            let backend = codec.backend();
             let sinks = Vec::from_iter(windows.iter().map(|window| {
                 let sink = window.tensor.hashes.sink(0);
                 TimedSink { sink, stopwatch }
             }));
             let mut rest = &mut *decoded;
-            let mut batch = DecodeBatch::new(backend.info());
-            for (window, sink) in windows.iter().zip(&sinks) {
+            let jobs = windows.iter().zip(&sinks).map(|(window, sink)| {
                 let target = Target::Host(split_front(&mut rest, window.plan.target_len()));
                 let source = Source::Host(window.tensor.stream.bytes());
-                batch.push(DecodeJob::new(window.plan.clone(), source, target).with_pieces(sink))?;
-            }
-            stopwatch.code.time(|| backend.decode(&mut batch))?;
-            Vec::from_iter(batch.into_results())
+                DecodeJob::new(window.plan.clone(), source, target).with_pieces(sink)
+            });
+            let jobs = jobs.collect();
+            stopwatch.code.time(|| codec.decode_jobs(jobs))?
         };
         let (mut parts, mut ends, mut start) = (Vec::with_capacity(results.len()), Vec::new(), 0);
         for ((window, result), length) in windows.into_iter().zip(results).zip(lengths) {

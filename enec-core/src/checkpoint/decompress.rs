@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::path::Path;
 
-use super::conversion::{self, Conversion, Options, Report};
+use super::conversion::{self, Conversion, Options, Report, Streams};
 use super::decode::{Check, decode_tensors};
 use super::file::CheckpointFile;
 use super::header::LENGTH_BYTES;
 use super::progress::{Progress, Step, advance};
 use super::restore::Restoration;
-use super::tensor::{StoredForm, TensorRef};
+use super::tensor::TensorRef;
 use super::timings::Stopwatch;
 use super::work::Work;
 use super::write::{Destination, write_behind};
@@ -51,7 +51,13 @@ impl Conversion for Decompress<'_> {
         Ok(file.original_len())
     }
 
-    fn convert(&self, file: &CheckpointFile, output: &File, path: &Path, progress: &mut dyn Progress) -> Result<usize> {
+    fn convert(
+        &self,
+        file: &CheckpointFile,
+        output: &File,
+        path: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<Streams> {
         let tensors = file.in_data_order();
         write_behind(output, path, self.work.stopwatch, |output| {
             let (text, data_start) = (file.original().text(), file.original().data_start());
@@ -62,7 +68,7 @@ impl Conversion for Decompress<'_> {
             let mut restoration = Restoration { start: &start, output, progress };
             decode_tensors(self.work, tensors, Check::Content, &mut restoration)
         })?;
-        Ok(file.tensors().filter(|tensor| tensor.form() == StoredForm::Stream).count())
+        Ok(self.work.streams_of(file))
     }
 
     fn stopwatch(&self) -> &Stopwatch {

@@ -9,25 +9,24 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use enec_format::geometry::{BLOCK_ELEMENTS, SEGMENT_UNIT, TILE_ELEMENTS};
-use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Seal, TwoWindows, segment, wide_lanes};
+use enec_format::{BlockEntry, EncodeOutcome, EncodePlan, Layout, Seal, segment};
 
 use super::buffer::{AlignedBuffer, split_front};
 use super::file::CheckpointFile;
 use super::progress::{Progress, advance};
+use super::spread::Spread;
 use super::timings::TimedSink;
 use super::work::Work;
 use super::write::{Destination, Part};
-use crate::{EncodeBatch, EncodeJob, Error, PieceHashes, PieceSink, Result, Source, Target};
+use crate::{EncodeJob, Error, PieceHashes, PieceSink, Result, Source, Target};
 
 /// A tensor that has become a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
-    /// Its parameters.
-    pub(crate) windows: TwoWindows,
     /// The layout of its stream.
     pub(crate) layout: Layout,
-    /// Its wide lanes.
-    pub(crate) wide_lanes: u64,
+    /// How its exponents are spread, if that was wanted.
+    pub(crate) spread: Spread,
 }
 
 /// Encodes every tensor of an original file that gets smaller by it, in data order, into `destination` from byte `start` on.
@@ -76,11 +75,10 @@ struct Encoder<'a, 'r> {
 struct Begun<'a> {
     index: usize,
     elements: &'a [u8],
-    windows: TwoWindows,
     /// As far as known: with the variable section that was written so far.
     layout: Layout,
     hashes: PieceHashes,
-    wide_lanes: u64,
+    spread: Spread,
     done: usize,
 }
 
@@ -104,7 +102,7 @@ impl<'a> Encoder<'a, '_> {
                 break;
             }
             let first_segment = (tensor.layout.variable.len / SEGMENT_UNIT) as u64;
-            let plan = EncodePlan::window(tensor.layout.dtype, tensor.windows, elements.len(), first_segment)?;
+            let plan = EncodePlan::window(tensor.layout.dtype, tensor.layout.coding, elements.len(), first_segment)?;
             let is_last = elements.end == tensor.layout.elements;
             windows.push(Window { tensor, elements, plan });
             // Where a stream ends that goes on is not known yet: nothing can be placed behind it.
@@ -123,14 +121,11 @@ impl<'a> Encoder<'a, '_> {
             let tensor = self.file.tensor_at(index);
             let Some(dtype) = tensor.float_dtype() else { continue };
             let elements = tensor.stored_bytes();
-            let gains = |layout: &Layout| layout.tiles > 0 && layout.stream_len < elements.len();
-            if let Coding::TwoWindows(windows) =
-                self.work.stopwatch.search.time(|| self.work.codec.coding(dtype, elements))
-                && let layout = Layout::new(dtype, Coding::TwoWindows(windows), tensor.element_count(), 0)?
-                && gains(&layout)
-            {
+            let coding = self.work.stopwatch.search.time(|| self.work.codec.coding(dtype, elements));
+            let layout = Layout::new(dtype, coding, tensor.element_count(), 0)?;
+            if layout.tiles > 0 && layout.stream_len < elements.len() {
                 let hashes = PieceHashes::new(&layout);
-                return Ok(Some(Begun { index, elements, windows, layout, hashes, wide_lanes: 0, done: 0 }));
+                return Ok(Some(Begun { index, elements, layout, hashes, spread: Spread::default(), done: 0 }));
             }
             advance(self.progress, elements.len() as u64)?;
         }
@@ -142,20 +137,17 @@ impl<'a> Encoder<'a, '_> {
         let encoded = buffer.take(lengths.iter().sum());
         let outcomes = {
             let Work { codec, stopwatch, .. } = self.work;
-            let backend = codec.backend();
             let sinks = Vec::from_iter(windows.iter().map(|window| {
                 let sink = window.tensor.hashes.sink(window.first_block());
                 TimedSink { sink, stopwatch }
             }));
             let mut rest = &mut *encoded;
-            let mut batch = EncodeBatch::new(backend.info());
-            for (window, sink) in windows.iter().zip(&sinks) {
+            let jobs = windows.iter().zip(&sinks).map(|(window, sink)| {
                 let target = Target::Host(split_front(&mut rest, window.plan.target_len()));
-                let job = EncodeJob::new(window.plan.clone(), Source::Host(window.source()), target);
-                batch.push(job.with_pieces(sink))?;
-            }
-            stopwatch.code.time(|| backend.encode(&mut batch))?;
-            batch.into_results().collect::<Result<Vec<_>>>()?
+                EncodeJob::new(window.plan.clone(), Source::Host(window.source()), target).with_pieces(sink)
+            });
+            let jobs = jobs.collect();
+            stopwatch.code.time(|| codec.encode_jobs(jobs))?.into_iter().collect::<Result<Vec<_>>>()?
         };
         let (mut parts, mut start) = (Vec::with_capacity(6 * outcomes.len()), 0);
         for ((window, outcome), length) in windows.into_iter().zip(outcomes).zip(lengths) {
@@ -180,14 +172,14 @@ impl<'a> Encoder<'a, '_> {
             }
             _ => return Err(self.device_error("gave an outcome that the plan does not allow")),
         };
-        self.hash(&window, &written, encoded)?;
+        let spread = self.hash(&window, &written, encoded)?;
 
         advance(self.progress, window.source().len() as u64)?;
 
         let first = window.tensor.layout.block(window.first_block());
         let Window { mut tensor, elements, .. } = window;
+        tensor.spread = spread;
         let variable_end = tensor.layout.variable.range().end;
-        tensor.wide_lanes += wide_lanes(&encoded[written.mask.range()]) as u64;
         tensor.done = elements.end;
         let variable_len = (tensor.layout.variable.len + written.variable.len) as u64;
         tensor.layout =
@@ -219,23 +211,26 @@ impl<'a> Encoder<'a, '_> {
         self.complete(tensor)
     }
 
-    /// Writes tail and header.
+    /// Writes the tail, the header and the codec's own section.
     fn complete(&mut self, tensor: Begun<'a>) -> Result<()> {
         let layout = tensor.layout;
         let tail = &tensor.elements[tensor.elements.len() - layout.tail.len..];
         tensor.hashes.add_tail(layout.blocks(), tail);
         let seal = tensor.hashes.content().zip(tensor.hashes.payload());
         let (content, payload) = seal.ok_or_else(|| self.device_error("left out a block"))?;
-        let header = layout.header(Some(Seal { content, payload })).to_bytes().to_vec();
+        let header = layout.header(Some(Seal { content, payload }));
+        let mut front = vec![0; header.front_len()];
+        header.write(&mut front);
         self.destination.write_at(self.end + layout.tail.offset as u64, Cow::Borrowed(tail))?;
-        self.destination.write_at(self.end, Cow::Owned(header))?;
+        self.destination.write_at(self.end, Cow::Owned(front))?;
         self.end += layout.stream_len as u64;
-        self.encoded[tensor.index] = Some(Encoded { windows: tensor.windows, layout, wide_lanes: tensor.wide_lanes });
+        self.encoded[tensor.index] = Some(Encoded { layout, spread: tensor.spread });
         Ok(())
     }
 
-    /// Hashes what the backend did not report.
-    fn hash(&self, window: &Window<'_>, written: &Layout, encoded: &[u8]) -> Result<()> {
+    /// Hashes what the backend did not report, and gives the tensor's spread with this window's added if it is wanted.
+    fn hash(&self, window: &Window<'_>, written: &Layout, encoded: &[u8]) -> Result<Spread> {
+        let mut spread = window.tensor.spread;
         let sink = window.tensor.hashes.sink(window.first_block());
         sink.content(0, window.source());
         let (table, variable) = (&encoded[written.table.range()], &encoded[written.variable.range()]);
@@ -248,20 +243,16 @@ impl<'a> Encoder<'a, '_> {
                 return Err(self.device_error("wrote a block table that is not monotone"));
             }
             let segment = segment(variable, start - first_segment, end - first_segment);
-            sink.payload(
-                block,
-                &[
-                    &encoded[ranges.entry],
-                    &encoded[ranges.mask],
-                    &encoded[ranges.byte_plane],
-                    &encoded[ranges.extra_plane],
-                    &encoded[ranges.low_plane],
-                    segment,
-                ],
-            );
+            let [entry, byte_plane, extra_plane] =
+                [ranges.entry, ranges.byte_plane, ranges.extra_plane].map(|range| &encoded[range]);
+            let (mask, low_plane) = (&encoded[ranges.mask], &encoded[ranges.low_plane]);
+            sink.payload(block, &[entry, mask, byte_plane, extra_plane, low_plane, segment]);
+            if self.work.inspects {
+                spread.add(written.coding, mask, low_plane, segment);
+            }
             start = end;
         }
-        Ok(())
+        Ok(spread)
     }
 
     fn device_error(&self, message: &str) -> Error {

@@ -4,21 +4,23 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use enec_format::geometry::{LANES, TILE_ELEMENTS};
-use enec_format::{Coding, Dtype, Layout, TwoWindows, wide_lanes};
+use enec_format::{Coding, Layout};
 use serde::Serialize;
 
 use super::container::reserved_len;
 use super::conversion::{Options, to_f64};
 use super::decode::{Check, Receiver, decode_tensors};
-use super::encode::encode_tensors;
+use super::encode::{Encoded, encode_tensors};
 use super::fault;
 use super::file::CheckpointFile;
 use super::header::LENGTH_BYTES;
 use super::progress::{Progress, Step, advance};
 use super::reader::Checkpoint;
+use super::spread::Spread;
 use super::tensor::TensorRef;
 use super::work::Work;
 use super::write::Nowhere;
+use crate::histogram::Histogram;
 use crate::{Codec, Result};
 
 /// What a checkpoint is made of.
@@ -62,18 +64,39 @@ pub struct TensorInspection {
 }
 
 /// What a stream is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamInspection {
-    /// The common base, the paper's b.
-    pub common_base: u8,
-    /// The common width, the paper's m.
-    pub common_width: u8,
-    /// Wide lanes among all lanes, 0 to 1.
-    pub wide_lane_share: f64,
-    /// Bits stored per exponent: block table, mask, low plane and high segments over the elements of whole tiles.
+    /// Its codec and parameters.
+    #[serde(flatten)]
+    pub codec: CodecInspection,
+    /// Bits stored per exponent: block table, mask, low plane and segments over the elements of whole tiles.
     pub exponent_bits: f64,
     /// The entropy of the same exponents in bits: what an ideal coder without context needs.
     pub exponent_entropy: f64,
+}
+
+/// The codec of a stream, its parameters, and how they suit the exponents.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "codec", rename_all = "snake_case")]
+pub enum CodecInspection {
+    /// Codec 1, the two windows.
+    Enec {
+        /// The common base, the paper's b.
+        common_base: u8,
+        /// The common width, the paper's m.
+        common_width: u8,
+        /// Wide lanes among all lanes, 0 to 1.
+        wide_lane_share: f64,
+    },
+    /// Codec 2, the cascade.
+    Cascade {
+        /// Levels of codes, K.
+        levels: u8,
+        /// The symbols, three a level.
+        symbols: Vec<u8>,
+        /// For each level the elements that escape from it, among all elements, 0 to 1; those of the last level are stored raw.
+        escape_shares: Vec<f64>,
+    },
 }
 
 /// Inspects a checkpoint. All of its data is read: original files are encoded and compressed ones decoded.
@@ -95,7 +118,7 @@ pub fn inspect(codec: &Codec, input: &Path, options: &Options, progress: &mut dy
     progress.total(2 * checkpoint.tensors().map(|tensor| tensor.byte_len()).sum::<u64>());
 
     let stopwatch = options.stopwatch();
-    let work = Work::new(codec, options, &stopwatch);
+    let work = Work { inspects: true, ..Work::new(codec, options, &stopwatch) };
     let (mut tensors, mut original_bytes, mut compressed_bytes) = (Vec::new(), 0, 0);
     for file in checkpoint.files() {
         progress.file(Step::Inspect, file.path());
@@ -124,21 +147,20 @@ pub fn inspect(codec: &Codec, input: &Path, options: &Options, progress: &mut dy
 
 /// A tensor's stream.
 struct StreamFacts {
-    windows: TwoWindows,
     layout: Layout,
-    wide_lanes: u64,
+    spread: Spread,
 }
 
 /// The streams of a compressed file, by the names of their tensors.
 fn read_streams<'a>(file: &'a CheckpointFile, progress: &mut dyn Progress) -> Result<HashMap<&'a str, StreamFacts>> {
     let mut streams = HashMap::new();
     for tensor in file.tensors() {
-        if let Some(stream) = tensor.stream()?
-            && let Coding::TwoWindows(windows) = stream.coding()
-        {
-            let layout = stream.layout().clone();
-            let wide_lanes = wide_lanes(&stream.bytes()[layout.mask.range()]) as u64;
-            streams.insert(tensor.name(), StreamFacts { windows, layout, wide_lanes });
+        if let Some(stream) = tensor.stream()? {
+            let mut spread = Spread::default();
+            for block in stream.blocks() {
+                spread.add(stream.coding(), block.mask, block.low_plane, block.segment);
+            }
+            streams.insert(tensor.name(), StreamFacts { layout: stream.layout().clone(), spread });
         }
         advance(progress, tensor.byte_len())?;
     }
@@ -156,10 +178,8 @@ fn made_streams<'a>(
     let mut streams = HashMap::new();
     for (tensor, encoded) in file.tensors().zip(encoded) {
         match encoded {
-            Some(encoded) => {
-                let facts =
-                    StreamFacts { windows: encoded.windows, layout: encoded.layout, wide_lanes: encoded.wide_lanes };
-                streams.insert(tensor.name(), facts);
+            Some(Encoded { layout, spread }) => {
+                streams.insert(tensor.name(), StreamFacts { layout, spread });
             }
             None => length += tensor.byte_len(),
         }
@@ -172,7 +192,7 @@ fn made_streams<'a>(
 
 /// Counts the exponents of the tensors that are streams.
 struct Counter<'a> {
-    counts: HashMap<&'a str, [u64; 256]>,
+    counts: HashMap<&'a str, Histogram>,
     streams: &'a HashMap<&'a str, StreamFacts>,
     progress: &'a mut dyn Progress,
 }
@@ -180,11 +200,11 @@ struct Counter<'a> {
 impl<'a> Receiver<'a> for Counter<'a> {
     fn bytes(&mut self, tensor: TensorRef<'a>, offset: u64, bytes: &[u8]) -> Result<()> {
         if let Some(StreamFacts { layout, .. }) = self.streams.get(tensor.name()) {
-            let counts = self.counts.entry(tensor.name()).or_insert([0; 256]);
+            let counts = self.counts.entry(tensor.name()).or_default();
             // The tail is not coded.
             let tiled = (layout.tiles * layout.dtype.tile_bytes()) as u64;
             let coded = usize::try_from(tiled.saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
-            count_exponents(layout.dtype, &bytes[..coded], counts);
+            counts.add(layout.dtype, &bytes[..coded]);
         }
         advance(self.progress, bytes.len() as u64)
     }
@@ -194,32 +214,10 @@ impl<'a> Receiver<'a> for Counter<'a> {
     }
 }
 
-fn count_exponents(dtype: Dtype, elements: &[u8], counts: &mut [u64; 256]) {
-    let halves = || elements.as_chunks::<2>().0.iter().copied();
-    match dtype {
-        Dtype::Bf16 => count(halves(), 7, counts),
-        Dtype::F16 => count(halves(), 10, counts),
-        Dtype::F32 => count(elements.as_chunks::<4>().0.iter().map(|&[_, _, low, high]| [low, high]), 7, counts),
-        Dtype::Opaque => {}
-    }
-}
-
-/// Counts what follows the sign of 16-bit words, without the `mantissa_bits` at their end.
-fn count(words: impl Iterator<Item = [u8; 2]>, mantissa_bits: u32, counts: &mut [u64; 256]) {
-    // Equal exponents follow each other: with tables of their own, neighbours need not wait for each other's sum.
-    let mut tables = [[0_u64; 256]; 4];
-    for (place, word) in words.enumerate() {
-        tables[place % 4][usize::from((u16::from_le_bytes(word) & 0x7FFF) >> mantissa_bits)] += 1;
-    }
-    for (exponent, count) in counts.iter_mut().enumerate() {
-        *count += tables.iter().map(|table| table[exponent]).sum::<u64>();
-    }
-}
-
 fn describe(
     tensor: TensorRef<'_>,
     streams: &HashMap<&str, StreamFacts>,
-    counts: &HashMap<&str, [u64; 256]>,
+    counts: &HashMap<&str, Histogram>,
 ) -> TensorInspection {
     let facts = streams.get(tensor.name());
     let compressed_bytes = facts.map_or(tensor.byte_len(), |facts| facts.layout.stream_len as u64);
@@ -231,18 +229,37 @@ fn describe(
         original_bytes: tensor.byte_len(),
         compressed_bytes,
         ratio: ratio(tensor.byte_len(), compressed_bytes),
-        stream: facts.map(|facts| {
+        stream: facts.and_then(|facts| {
             let layout = &facts.layout;
             let elements = to_f64((layout.tiles * TILE_ELEMENTS) as u64);
             let stored = layout.table.len + layout.mask.len + layout.low_plane.len + layout.variable.len;
-            StreamInspection {
-                common_base: facts.windows.common_base(),
-                common_width: facts.windows.common_width(),
-                wide_lane_share: to_f64(facts.wide_lanes) / to_f64((layout.tiles * LANES) as u64),
+            Some(StreamInspection {
+                codec: codec_of(layout, &facts.spread)?,
                 exponent_bits: 8.0 * to_f64(stored as u64) / elements,
                 exponent_entropy: counts.get(tensor.name()).map_or(0.0, entropy),
-            }
+            })
         }),
+    }
+}
+
+/// None for a stored stream, which no checkpoint has.
+fn codec_of(layout: &Layout, spread: &Spread) -> Option<CodecInspection> {
+    let share = |count: u64, all: usize| to_f64(count) / to_f64(all as u64);
+    match layout.coding {
+        Coding::Cascade(cascade) => {
+            let escapes = &spread.escapes[..usize::from(cascade.levels())];
+            Some(CodecInspection::Cascade {
+                levels: cascade.levels(),
+                symbols: cascade.symbols().to_vec(),
+                escape_shares: escapes.iter().map(|&count| share(count, layout.tiles * TILE_ELEMENTS)).collect(),
+            })
+        }
+        Coding::TwoWindows(windows) => Some(CodecInspection::Enec {
+            common_base: windows.common_base(),
+            common_width: windows.common_width(),
+            wide_lane_share: share(spread.wide_lanes, layout.tiles * LANES),
+        }),
+        _ => None,
     }
 }
 
@@ -251,7 +268,8 @@ fn ratio(original: u64, compressed: u64) -> f64 {
 }
 
 /// Shannon's entropy of counted symbols, in bits per symbol.
-fn entropy(counts: &[u64; 256]) -> f64 {
+fn entropy(counts: &Histogram) -> f64 {
+    let counts = counts.counts();
     let total = to_f64(counts.iter().sum());
     let bits = |count: u64| to_f64(count) / total * (total / to_f64(count)).log2();
     counts.iter().filter(|&&count| count > 0).map(|&count| bits(count)).sum()

@@ -27,6 +27,8 @@ pub struct Verification {
     pub files: usize,
     /// Tensors checked.
     pub tensors: usize,
+    /// Streams whose codec the backend lacks, so that the codec's fallback decoded them.
+    pub fallback_streams: usize,
     /// Decoded bytes checked.
     pub bytes: u64,
     /// Everything that is wrong; empty if the checkpoint is sound.
@@ -156,6 +158,7 @@ impl Verifier<'_> {
             }
         }
         self.result.files += 1;
+        self.result.fallback_streams += self.work.streams_of(file).by_fallback;
         advance(self.progress, file.original().data_start())?;
         let work = self.work;
         let mut inspection = FileVerifier { verifier: self, original: original.as_ref(), differences: BTreeMap::new() };
@@ -239,7 +242,10 @@ fn block_of(error: &Error) -> Option<u64> {
         | Kind::WideWidthUnused { block, .. }
         | Kind::TableOrder { block, .. }
         | Kind::TableBeyond { block, .. }
-        | Kind::SegmentLength { block, .. } => Some(block),
+        | Kind::SegmentLength { block, .. }
+        | Kind::TableUnused { block, .. }
+        | Kind::LevelsLength { block, .. }
+        | Kind::RawExponent { block, .. } => Some(block),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The search against brute force by the reference encoder.
 
 use enec_format::geometry::TILE_ELEMENTS;
-use enec_format::{Coding, EncodePlan, reference};
+use enec_format::{Cascade, Coding, EncodePlan, reference};
 
 use super::*;
 
@@ -91,4 +91,84 @@ fn samples_are_spread_over_all_tensors() {
     assert_eq!(lengths(0), Vec::<usize>::new());
     let starts = sampled_blocks(Dtype::Bf16, &tensors, 5).map(<[u8]>::as_ptr);
     assert_eq!(starts.collect::<std::collections::BTreeSet<_>>().len(), 5);
+}
+
+/// The cascade of some levels that codes the most frequent exponents, ties by the smaller one.
+fn ranked(dtype: Dtype, levels: usize, elements: &[u8]) -> Cascade {
+    let mut counts = vec![0_u32; 256];
+    reference::exponents(dtype, elements).for_each(|exponent| counts[usize::from(exponent)] += 1);
+    let mut exponents: Vec<u8> = (0..=dtype.exponent_mask()).collect();
+    exponents.sort_by_key(|&exponent| (u32::MAX - counts[usize::from(exponent)], exponent));
+    Cascade::new(dtype, &exponents[..3 * levels]).unwrap()
+}
+
+#[test]
+fn finds_the_number_of_levels_with_the_shortest_stream() {
+    let mut found = std::collections::BTreeSet::new();
+    for (dtype, top, outliers) in [
+        (Dtype::Bf16, 120, 0),
+        (Dtype::Bf16, 126, 200),
+        (Dtype::Bf16, 14, 900),
+        (Dtype::F16, 15, 3),
+        (Dtype::F32, 122, 30),
+    ] {
+        let elements = weights(dtype, 3 * TILE_ELEMENTS, top, outliers);
+        let len = |cascade: Cascade| {
+            let plan = EncodePlan::window(dtype, cascade, elements.len() / dtype.element_bytes(), 0).unwrap();
+            let bytes = reference::encode_plan(&plan, &elements).unwrap();
+            enec_format::Stream::open(&bytes).unwrap().layout().variable.len
+        };
+        let best = (1..=5).map(|levels| ranked(dtype, levels, &elements)).min_by_key(|&cascade| len(cascade)).unwrap();
+        assert_eq!(search_cascade(dtype, &elements), best, "{dtype:?} {top} {outliers}");
+        found.insert(best.levels());
+    }
+    assert!(found.len() > 2, "{found:?}");
+    for count in [0, 1, 2047, 2048, 16_385] {
+        let cascade = search_cascade(Dtype::F16, &weights(Dtype::F16, count, 15, 5));
+        assert_eq!(cascade.symbols().len() % 3, 0);
+    }
+}
+
+/// Blocks of one exponent, which suit the windows, and blocks of few exponents that lie far apart, which do not.
+fn halves(blocks: usize, is_far: impl Fn(usize) -> bool) -> Vec<u8> {
+    let element = |index: usize| match (is_far(index / BLOCK_ELEMENTS), index / LANES % 16) {
+        (false, _) => 100_u16,
+        (true, row) => [100, 10, 200][row % 3],
+    };
+    (0..blocks * BLOCK_ELEMENTS).flat_map(|index| (element(index) << 7).to_le_bytes()).collect()
+}
+
+fn encoded_len(coding: Coding, elements: &[u8]) -> usize {
+    reference::encode_stream(Dtype::Bf16, coding, elements).unwrap().len()
+}
+
+/// Where the sample is the whole tensor, the shorter stream is taken; also by a few bytes.
+#[test]
+fn automatic_choice_is_exact_for_whole_samples() {
+    let mut cascades = 0;
+    for far in 0..=8 {
+        let elements = halves(8, |block| block < far);
+        let (windows, cascade) = (search(Dtype::Bf16, &elements), search_cascade(Dtype::Bf16, &elements));
+        let (windows_len, cascade_len) =
+            (encoded_len(windows.into(), &elements), encoded_len(cascade.into(), &elements));
+        let chosen = choice::choose(Dtype::Bf16, &elements, crate::CodecChoice::Auto, choice::Known::default());
+        let expected = if cascade_len < windows_len { cascade.into() } else { Coding::from(windows) };
+        assert_eq!(chosen, expected, "{far}: {windows_len} and {cascade_len} bytes");
+        cascades += usize::from(cascade_len < windows_len);
+    }
+    assert!((1..9).contains(&cascades), "{cascades}");
+}
+
+/// In a tensor whose sampled blocks disagree about the codec all blocks are looked at.
+#[test]
+fn automatic_choice_looks_at_all_blocks_where_the_sample_disagrees() {
+    // 96 blocks, of which the sample has every third: half of those are the far ones, and no other.
+    let elements = halves(96, |block| block % 6 == 1);
+    let (windows, cascade) = (search(Dtype::Bf16, &elements), search_cascade(Dtype::Bf16, &elements));
+    let (windows_len, cascade_len) = (encoded_len(windows.into(), &elements), encoded_len(cascade.into(), &elements));
+    let chosen = choice::choose(Dtype::Bf16, &elements, crate::CodecChoice::Auto, choice::Known::default());
+    let sampled = sampled_blocks(Dtype::Bf16, &[&elements], SAMPLE_BLOCKS).flatten().copied().collect::<Vec<u8>>();
+    assert!(encoded_len(cascade.into(), &sampled) < encoded_len(windows.into(), &sampled), "the sample misleads");
+    assert!(windows_len < cascade_len, "{windows_len} and {cascade_len} bytes");
+    assert_eq!(chosen, windows.into());
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use enec_core::{
-    Backend, BackendId, Codec, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, EncodeBatch, Error, Result, Source,
-    TargetMut,
+    Backend, BackendId, Codec, CodecChoice, Codecs, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, EncodeBatch,
+    Error, Result, Source, TargetMut,
 };
 use enec_format::{BlockEntry, EncodeOutcome, reference, segment};
 
@@ -44,24 +44,40 @@ impl fmt::Debug for Reference {
 
 /// A codec on a backend with this fault.
 pub(crate) fn codec_with(fault: Fault) -> Codec {
-    let info = DeviceInfo {
-        id: BackendId::unique(),
-        backend: "reference",
-        index: 0,
-        name: "reference codec".into(),
-        fingerprint: String::new(),
-        memory: None,
-        variant: "scalar",
-        variants: vec!["scalar"],
-    };
-    Codec::new(Arc::new(Reference { info, fault, batches: AtomicUsize::new(0) }))
+    Codec::new(Arc::new(Reference::new(Codecs::ALL, "reference codec", fault)))
 }
 
 pub(crate) fn codec() -> Codec {
     codec_with(Fault::None)
 }
 
+/// A codec that encodes as the choice says.
+pub(crate) fn codec_of(choice: CodecChoice) -> Codec {
+    codec().with_choice(choice)
+}
+
+/// A codec whose backend has codec 1 only; the fallback has this fault.
+pub(crate) fn codec_without_cascade(fault: Fault) -> Codec {
+    let backend = Reference::new(Codecs::ENEC, "half", Fault::None);
+    Codec::new(Arc::new(backend)).with_fallback(codec_with(fault).backend().clone())
+}
+
 impl Reference {
+    fn new(codecs: Codecs, name: &str, fault: Fault) -> Self {
+        let info = DeviceInfo {
+            id: BackendId::unique(),
+            backend: "reference",
+            index: 0,
+            name: name.into(),
+            fingerprint: String::new(),
+            memory: None,
+            codecs,
+            variant: "scalar",
+            variants: vec!["scalar"],
+        };
+        Self { info, fault, batches: AtomicUsize::new(0) }
+    }
+
     fn begin_batch(&self) -> Result<()> {
         let number = self.batches.fetch_add(1, Ordering::Relaxed);
         if self.fault == Fault::Fails(number) { Err(self.error("out of order")) } else { Ok(()) }

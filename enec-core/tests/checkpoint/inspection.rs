@@ -1,8 +1,9 @@
 //! What inspection says, of originals and of compressed checkpoints.
 
-use enec_core::checkpoint::{self, Inspection};
+use enec_core::CodecChoice;
+use enec_core::checkpoint::{self, CodecInspection, Inspection};
 
-use crate::backend::codec;
+use crate::backend::{codec, codec_of};
 use crate::sample::{Place, file, message, options, sample, tensor, weights};
 
 fn inspect(path: &std::path::Path) -> Inspection {
@@ -39,11 +40,12 @@ fn figures_of_streams_that_can_be_reckoned_by_hand() {
     let bytes = Vec::from_iter(words.iter().flat_map(|word| word.to_le_bytes()));
     let place = Place::new();
     let path = place.write("a", file(&[tensor("t", "BF16", &[16_384], bytes)], "", ""));
-    let inspection = inspect(&path);
+    let inspect = |choice| checkpoint::inspect(&codec_of(choice), &path, &options(), &mut ()).unwrap();
+    let inspection = inspect(CodecChoice::Enec);
     let tensor = &inspection.tensors[0];
-    let stream = tensor.stream.unwrap();
-    assert_eq!((stream.common_base, stream.common_width), (121, 1));
-    assert_eq!(stream.wide_lane_share, 7.0 / 1024.0);
+    let stream = tensor.stream.as_ref().unwrap();
+    let expected = CodecInspection::Enec { common_base: 121, common_width: 1, wide_lane_share: 7.0 / 1024.0 };
+    assert_eq!(stream.codec, expected);
     // Table 8 bytes, mask 128, low plane 2048, high segment of 7 lanes padded to 16 at one more bit: 32.
     assert_eq!(stream.exponent_bits, 8.0 * (8.0 + 128.0 + 2048.0 + 32.0) / 16_384.0);
     let share = [7.0 / 16_384.0, 8185.0 / 16_384.0, 8192.0 / 16_384.0_f64];
@@ -52,6 +54,35 @@ fn figures_of_streams_that_can_be_reckoned_by_hand() {
     // Header 64, table padded to 64, mask 128, byte plane 16,384, low plane 2048, high segment padded to 64.
     assert_eq!(tensor.compressed_bytes, 64 + 64 + 128 + 16_384 + 2048 + 64);
     assert_eq!(tensor.ratio, 32_768.0 / 18_752.0);
+
+    // Three symbols are enough: no element escapes. The exponent that occurs most ranks first.
+    let inspection = inspect(CodecChoice::Cascade);
+    let tensor = &inspection.tensors[0];
+    let stream = tensor.stream.as_ref().unwrap();
+    let expected = CodecInspection::Cascade { levels: 1, symbols: vec![121, 120, 118], escape_shares: vec![0.0] };
+    assert_eq!(stream.codec, expected);
+    // Table 8 bytes, low plane 4096.
+    assert_eq!(stream.exponent_bits, 8.0 * (8.0 + 4096.0) / 16_384.0);
+    assert!((stream.exponent_entropy - entropy).abs() < 1e-12);
+    assert_eq!(tensor.compressed_bytes, 64 + 64 + 64 + 16_384 + 4096);
+    assert_eq!(inspect(CodecChoice::Auto), inspect(CodecChoice::Enec), "the smaller one");
+}
+
+#[test]
+fn escapes_are_told_level_by_level() {
+    // Of 16 rows, 8 hold exponent 100, 4 hold 101, 2 hold 102, and 103 and 104 have one each: 2 of 16 escape.
+    let row_exponents = [100, 100, 100, 100, 100, 100, 100, 100, 101, 101, 101, 101, 102, 102, 103, 104_u16];
+    let words = (0..2048).map(|element: usize| (row_exponents[element / 128] << 7).to_le_bytes());
+    let place = Place::new();
+    let tensors = [tensor("t", "BF16", &[2048], words.flatten().collect())];
+    let path = place.write("a", file(&tensors, "", ""));
+    let inspection = checkpoint::inspect(&codec_of(CodecChoice::Cascade), &path, &options(), &mut ()).unwrap();
+    let stream = inspection.tensors[0].stream.as_ref().unwrap();
+    let CodecInspection::Cascade { levels, symbols, escape_shares } = &stream.codec else { panic!("{stream:?}") };
+    assert_eq!((*levels, &symbols[..3], escape_shares[0]), (2, &[100, 101, 102][..], 2.0 / 16.0));
+    // Table 8 bytes, low plane 512, 256 codes of the second level.
+    assert_eq!((&symbols[3..5], escape_shares[1]), (&[103, 104][..], 0.0));
+    assert_eq!(stream.exponent_bits, 8.0 * (8.0 + 512.0 + 64.0) / 2048.0);
 }
 
 #[test]
@@ -62,7 +93,7 @@ fn carried_tensors_have_no_figures() {
     let inspection = inspect(&place.write("a", file(&tensors, "", "")));
     assert_eq!(inspection.streams, 0);
     for tensor in &inspection.tensors {
-        assert_eq!((tensor.stream, tensor.ratio, tensor.compressed_bytes), (None, 1.0, tensor.original_bytes));
+        assert_eq!((tensor.stream.as_ref(), tensor.ratio, tensor.compressed_bytes), (None, 1.0, tensor.original_bytes));
     }
     assert!(inspection.ratio < 1.0, "the new header is longer");
 }

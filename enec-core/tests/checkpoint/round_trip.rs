@@ -3,11 +3,11 @@
 use std::fs;
 
 use enec_core::checkpoint::{self, Checkpoint, CheckpointFile, Options, Step, StoredForm};
-use enec_core::{Codec, Profile};
+use enec_core::{Codec, CodecChoice, Profile};
 use enec_format::Dtype;
 use safetensors::SafeTensors;
 
-use crate::backend::{Fault, codec, codec_with};
+use crate::backend::{Fault, codec, codec_of, codec_with, codec_without_cascade};
 use crate::sample::{Counter, Place, Tensor, file, noise, options, sample, tensor, tensors, weights};
 
 /// Compresses, restores, compares; gives the compressed bytes.
@@ -33,7 +33,64 @@ fn round_trip_with(codec: &Codec, original: &[u8], options: &Options) -> Vec<u8>
 
 #[test]
 fn every_kind_of_tensor_comes_back() {
-    round_trip(&sample(), &options());
+    let lengths = CodecChoice::ALL.map(|choice| round_trip_with(&codec_of(choice), &sample(), &options()).len());
+    let [auto, enec, cascade] = lengths;
+    assert!(auto < enec && auto < cascade, "each codec is the smaller one for some tensor: {lengths:?}");
+}
+
+/// Each tensor gets the smaller of its two streams: the choice is made by exact sizes where the sample is the whole tensor.
+#[test]
+fn auto_is_the_smaller_codec_tensor_by_tensor() {
+    let mut chosen = [0, 0];
+    for Tensor { name, dtype, bytes, .. } in tensors() {
+        let Some(dtype) = Dtype::from_name(dtype) else { continue };
+        let [auto, enec, cascade] = CodecChoice::ALL.map(|choice| codec_of(choice).encode(dtype, &bytes).unwrap());
+        assert_eq!(auto, if cascade.len() < enec.len() { &cascade[..] } else { &enec[..] }, "{name}");
+        if enec.len() != cascade.len() {
+            chosen[usize::from(cascade.len() < enec.len())] += 1;
+        }
+    }
+    assert!(chosen[0] >= 1 && chosen[1] >= 4, "{chosen:?}");
+}
+
+/// A backend that has not all codecs makes and reads the same files, with a fallback that says so.
+#[test]
+fn what_a_backend_lacks_the_fallback_does() {
+    let place = Place::new();
+    let input = place.write("model", sample());
+    let (small, whole, back) = (place.path("small"), place.path("whole"), place.path("back"));
+    let half = codec_without_cascade(Fault::None);
+    let report = checkpoint::compress(&half, &input, &small, &options(), &mut ()).unwrap();
+    let all = checkpoint::compress(&codec(), &input, &whole, &options(), &mut ()).unwrap();
+    assert!(fs::read(&small).unwrap() == fs::read(&whole).unwrap());
+    assert_eq!((all.fallback_streams, report.streams), (0, all.streams));
+    assert!((1..report.streams).contains(&report.fallback_streams), "{report:?}");
+    let restored = checkpoint::decompress(&half, &small, &back, &options(), &mut ()).unwrap();
+    assert_eq!((restored.fallback_streams, restored.streams), (report.fallback_streams, report.streams));
+    assert!(fs::read(&back).unwrap() == sample());
+    let verified = checkpoint::verify(&half, &small, None, &options(), &mut ()).unwrap();
+    assert_eq!((verified.fallback_streams, verified.damages), (report.fallback_streams, vec![]));
+    // A fallback is a device like any other, and what it does wrong is found.
+    let force = Options { force: true, ..options() };
+    for fault in [Fault::EncodesWrong, Fault::JobsFail, Fault::Fails(0)] {
+        let codec = codec_without_cascade(fault);
+        let error = checkpoint::compress(&codec, &input, &small, &force, &mut ()).unwrap_err();
+        assert!(!error.is_input(), "{fault:?}: {error}");
+    }
+    // Without a fallback, automatic choices keep to what the backend has, and what it cannot decode the reference codec does.
+    let alone = Codec::new(half.backend().clone());
+    let report = checkpoint::compress(&alone, &input, &place.path("enec"), &options(), &mut ()).unwrap();
+    assert_eq!(report.fallback_streams, 0);
+    let restored = checkpoint::decompress(&alone, &whole, &back, &force, &mut ()).unwrap();
+    assert!(restored.fallback_streams > 0 && fs::read(&back).unwrap() == sample());
+    let cascade = checkpoint::compress(
+        &alone.with_choice(CodecChoice::Cascade),
+        &input,
+        &place.path("cascade"),
+        &options(),
+        &mut (),
+    );
+    assert!(cascade.unwrap().fallback_streams > 0);
 }
 
 #[test]
@@ -67,17 +124,20 @@ fn streams_are_those_that_gain_and_the_rest_is_carried() {
 #[test]
 fn bytes_depend_neither_on_windows_nor_on_who_hashes_nor_on_the_run() {
     let original = sample();
-    let once = round_trip(&original, &options());
-    for window_bytes in [0, 1, 65_536, 3 * 65_536, 64 << 20] {
-        let again = round_trip(&original, &Options { window_bytes, ..options() });
-        let difference = again.iter().zip(&once).position(|(left, right)| left != right);
-        assert_eq!((again.len(), difference), (once.len(), None), "window of {window_bytes} bytes");
+    for choice in CodecChoice::ALL {
+        let once = round_trip_with(&codec_of(choice), &original, &options());
+        for window_bytes in [0, 1, 65_536, 3 * 65_536, 64 << 20] {
+            let again = round_trip_with(&codec_of(choice), &original, &Options { window_bytes, ..options() });
+            let difference = again.iter().zip(&once).position(|(left, right)| left != right);
+            assert_eq!((again.len(), difference), (once.len(), None), "{choice}, window of {window_bytes} bytes");
+        }
+        let place = Place::new();
+        let input = place.write("a", &original);
+        let output = place.path("b");
+        let reporting = codec_with(Fault::Reports).with_choice(choice);
+        checkpoint::compress(&reporting, &input, &output, &options(), &mut ()).unwrap();
+        assert!(fs::read(output).unwrap() == once, "{choice}, hashes by the backend");
     }
-    let place = Place::new();
-    let input = place.write("a", &original);
-    let output = place.path("b");
-    checkpoint::compress(&codec_with(Fault::Reports), &input, &output, &options(), &mut ()).unwrap();
-    assert!(fs::read(output).unwrap() == once, "hashes by the backend");
 }
 
 #[test]
@@ -108,7 +168,10 @@ fn files_with_little_in_them() {
 fn a_tensor_given_up_in_a_later_window_leaves_no_trace() {
     // Compressible at first, so that windows are written before it turns out that the whole does not gain; then streams whose padding
     // would show what was left behind.
-    let codec = codec().with_profile(Profile::new().with(Dtype::Bf16, 122, 3).unwrap());
+    let profiles = [
+        Profile::new().with(Dtype::Bf16, 122, 3).unwrap(),
+        Profile::new().with_cascade(Dtype::Bf16, &[122, 121, 120, 119, 118, 117]).unwrap(),
+    ];
     let mut bytes = weights("", "BF16", &[16_384], 1).bytes;
     bytes.extend(noise("", "BF16", &[], 4_000_000, 2).bytes);
     let elements = bytes.len() as u64 / 2;
@@ -119,13 +182,16 @@ fn a_tensor_given_up_in_a_later_window_leaves_no_trace() {
         weights("last", "BF16", &[70_001], 5),
     ];
     let original = file(&tensors, "", "");
-    let small_windows = round_trip_with(&codec, &original, &Options { window_bytes: 1, ..options() });
-    let one_window = round_trip_with(&codec, &original, &Options::default());
-    assert!(small_windows == one_window);
-    let place = Place::new();
-    let checkpoint = Checkpoint::open(&place.write("c", small_windows)).unwrap();
-    assert_eq!(checkpoint.tensor("given up").unwrap().form(), StoredForm::Carried);
-    assert_eq!(checkpoint.tensor("last").unwrap().form(), StoredForm::Stream);
+    for profile in profiles {
+        let codec = codec().with_profile(profile);
+        let small_windows = round_trip_with(&codec, &original, &Options { window_bytes: 1, ..options() });
+        let one_window = round_trip_with(&codec, &original, &Options::default());
+        assert!(small_windows == one_window);
+        let place = Place::new();
+        let checkpoint = Checkpoint::open(&place.write("c", small_windows)).unwrap();
+        assert_eq!(checkpoint.tensor("given up").unwrap().form(), StoredForm::Carried);
+        assert_eq!(checkpoint.tensor("last").unwrap().form(), StoredForm::Stream);
+    }
 }
 
 /// A window is whole blocks, so one of a large tensor may leave room for a small tensor: which must not be written over it.
@@ -164,12 +230,20 @@ fn profiles_decide_the_parameters() {
     let profile = Checkpoint::open(&input).unwrap().profile().unwrap();
     assert!(Dtype::FLOATS.into_iter().all(|dtype| profile.windows(dtype).is_some()));
     let output = place.path("small");
-    checkpoint::compress(&codec().with_profile(profile.clone()), &input, &output, &options(), &mut ()).unwrap();
-    let compressed = Checkpoint::open(&output).unwrap();
-    for name in ["bf16.blocks-and-tail", "bf16.last"] {
-        let stream = compressed.tensor(name).unwrap().stream().unwrap().unwrap();
-        assert_eq!(stream.coding().two_windows(), profile.windows(Dtype::Bf16));
+    for choice in [CodecChoice::Enec, CodecChoice::Cascade] {
+        let codec = codec_of(choice).with_profile(profile.clone());
+        let force = Options { force: true, ..options() };
+        checkpoint::compress(&codec, &input, &output, &force, &mut ()).unwrap();
+        let compressed = Checkpoint::open(&output).unwrap();
+        for name in ["bf16.blocks-and-tail", "bf16.last"] {
+            let coding = compressed.tensor(name).unwrap().stream().unwrap().unwrap().coding();
+            match choice {
+                CodecChoice::Enec => assert_eq!(coding.two_windows(), profile.windows(Dtype::Bf16)),
+                _ => assert_eq!(coding.cascade(), profile.cascade(Dtype::Bf16)),
+            }
+        }
     }
+    let compressed = Checkpoint::open(&output).unwrap();
     assert!(compressed.profile().is_err(), "a profile is made from originals");
     let without = place.write("none", file(&[tensor("a", "I64", &[1], vec![0; 8])], "", ""));
     assert!(Checkpoint::open(&without).unwrap().profile().is_err());

@@ -1,0 +1,198 @@
+//! Who runs a job: the backend, or, for codecs that it lacks, the fallback.
+
+use std::borrow::Cow;
+
+use enec_format::{DecodePlan, EncodeOutcome, EncodePlan, reference};
+
+use crate::{
+    Backend, Codec, DecodeBatch, DecodeJob, DeviceSlice, EncodeBatch, EncodeJob, PieceSink, Result, Source, Target,
+};
+
+impl Codec {
+    /// Runs encode jobs and gives each one's result, in their order. Those of a codec that the backend lacks pass through host memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`EncodeBatch::push`] and [`Backend::encode`].
+    pub(crate) fn encode_jobs(&self, jobs: Vec<EncodeJob<'_>>) -> Result<Vec<Result<EncodeOutcome>>> {
+        let codecs = self.backend().info().codecs;
+        let (own, others) = split(jobs, |job| codecs.encodes(job.plan().coding()));
+        let mut results = encode_on(self.backend().as_ref(), own)?;
+        if others.is_empty() {
+            return Ok(in_order(results));
+        }
+        let mut staged = Vec::with_capacity(others.len());
+        for (index, job) in others {
+            let (plan, source, target, pieces) = job.into_parts();
+            staged.push(Staged::new(self.backend().as_ref(), index, plan, source, target, pieces)?);
+        }
+        let outcomes = match self.fallback() {
+            Some(fallback) => {
+                let jobs = staged.iter_mut().map(|job| {
+                    let (source, target) = (Source::Host(&job.source), Target::Host(job.target.bytes()));
+                    let host = EncodeJob::new(job.plan.clone(), source, target);
+                    (job.index, if let Some(pieces) = job.pieces { host.with_pieces(pieces) } else { host })
+                });
+                encode_on(fallback.as_ref(), jobs.collect())?
+            }
+            None => staged.iter_mut().map(|job| (job.index, job.encode_by_reference())).collect(),
+        };
+        for ((index, outcome), job) in outcomes.into_iter().zip(staged) {
+            let written = outcome.and_then(|outcome| {
+                let layout = job.plan.written(outcome)?;
+                job.target.upload(self.backend().as_ref(), layout.front_len()..layout.stream_len)?;
+                Ok(outcome)
+            });
+            results.push((index, written));
+        }
+        Ok(in_order(results))
+    }
+
+    /// Runs decode jobs and gives each one's result, in their order. Those of a codec that the backend lacks pass through host memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`DecodeBatch::push`] and [`Backend::decode`].
+    pub(crate) fn decode_jobs(&self, jobs: Vec<DecodeJob<'_>>) -> Result<Vec<Result<()>>> {
+        let codecs = self.backend().info().codecs;
+        let (own, others) = split(jobs, |job| codecs.decodes(job.plan().layout().coding));
+        let mut results = decode_on(self.backend().as_ref(), own)?;
+        if others.is_empty() {
+            return Ok(in_order(results));
+        }
+        let mut staged = Vec::with_capacity(others.len());
+        for (index, job) in others {
+            let (plan, source, target, pieces) = job.into_parts();
+            staged.push(Staged::new(self.backend().as_ref(), index, plan, source, target, pieces)?);
+        }
+        let decoded = match self.fallback() {
+            Some(fallback) => {
+                let jobs = staged.iter_mut().map(|job| {
+                    let (source, target) = (Source::Host(&job.source), Target::Host(job.target.bytes()));
+                    let host = DecodeJob::new(job.plan.clone(), source, target);
+                    (job.index, if let Some(pieces) = job.pieces { host.with_pieces(pieces) } else { host })
+                });
+                decode_on(fallback.as_ref(), jobs.collect())?
+            }
+            None => {
+                let decode = |job: &mut Staged<'_, DecodePlan>| {
+                    let decoded = reference::decode(&job.plan, &job.source, job.target.bytes());
+                    (job.index, decoded.map_err(Into::into))
+                };
+                staged.iter_mut().map(decode).collect()
+            }
+        };
+        for ((index, decoded), job) in decoded.into_iter().zip(staged) {
+            let len = job.plan.target_len();
+            results.push((index, decoded.and_then(|()| job.target.upload(self.backend().as_ref(), 0..len))));
+        }
+        Ok(in_order(results))
+    }
+}
+
+/// Something with the index of its job.
+type Indexed<T> = (usize, T);
+
+fn split<J>(jobs: Vec<J>, is_own: impl Fn(&J) -> bool) -> (Vec<Indexed<J>>, Vec<Indexed<J>>) {
+    jobs.into_iter().enumerate().partition(|(_, job)| is_own(job))
+}
+
+fn in_order<T>(mut results: Vec<Indexed<T>>) -> Vec<T> {
+    results.sort_by_key(|&(index, _)| index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn encode_on(backend: &dyn Backend, jobs: Vec<Indexed<EncodeJob<'_>>>) -> Result<Vec<Indexed<Result<EncodeOutcome>>>> {
+    let mut batch = EncodeBatch::new(backend.info());
+    let mut indices = Vec::with_capacity(jobs.len());
+    for (index, job) in jobs {
+        batch.push(job)?;
+        indices.push(index);
+    }
+    if !indices.is_empty() {
+        backend.encode(&mut batch)?;
+    }
+    Ok(indices.into_iter().zip(batch.into_results()).collect())
+}
+
+fn decode_on(backend: &dyn Backend, jobs: Vec<Indexed<DecodeJob<'_>>>) -> Result<Vec<Indexed<Result<()>>>> {
+    let mut batch = DecodeBatch::new(backend.info());
+    let mut indices = Vec::with_capacity(jobs.len());
+    for (index, job) in jobs {
+        batch.push(job)?;
+        indices.push(index);
+    }
+    if !indices.is_empty() {
+        backend.decode(&mut batch)?;
+    }
+    Ok(indices.into_iter().zip(batch.into_results()).collect())
+}
+
+/// A job whose places are in host memory, whatever they were.
+struct Staged<'a, Plan> {
+    index: usize,
+    plan: Plan,
+    source: Cow<'a, [u8]>,
+    target: StagedTarget<'a>,
+    pieces: Option<&'a dyn PieceSink>,
+}
+
+enum StagedTarget<'a> {
+    Host(&'a mut [u8]),
+    /// Host memory, and where its bytes belong.
+    Device(Vec<u8>, DeviceSlice),
+}
+
+impl<'a, Plan> Staged<'a, Plan> {
+    fn new(
+        backend: &dyn Backend,
+        index: usize,
+        plan: Plan,
+        source: Source<'a>,
+        target: Target<'a>,
+        pieces: Option<&'a dyn PieceSink>,
+    ) -> Result<Self> {
+        let source = match source {
+            Source::Host(bytes) => Cow::Borrowed(bytes),
+            Source::Device(slice) => {
+                let mut bytes = vec![0; slice.len()];
+                backend.download(&slice, &mut bytes)?;
+                Cow::Owned(bytes)
+            }
+        };
+        let target = match target {
+            Target::Host(bytes) => StagedTarget::Host(bytes),
+            Target::Device(slice) => StagedTarget::Device(vec![0; slice.len()], slice),
+        };
+        Ok(Self { index, plan, source, target, pieces })
+    }
+}
+
+impl Staged<'_, EncodePlan> {
+    /// As a backend does it: what lies before the block table is not touched.
+    fn encode_by_reference(&mut self) -> Result<EncodeOutcome> {
+        let target = self.target.bytes();
+        let front = target.get(..self.plan.layout().front_len()).unwrap_or(&[]).to_vec();
+        let outcome = reference::encode(&self.plan, &self.source, target)?;
+        let written = self.plan.written(outcome)?.front_len();
+        target[..written].copy_from_slice(&front[..written]);
+        Ok(outcome)
+    }
+}
+
+impl StagedTarget<'_> {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            StagedTarget::Host(bytes) => bytes,
+            StagedTarget::Device(bytes, _) => bytes,
+        }
+    }
+
+    /// Brings a range to where it belongs.
+    fn upload(self, backend: &dyn Backend, range: std::ops::Range<usize>) -> Result<()> {
+        match self {
+            StagedTarget::Host(_) => Ok(()),
+            StagedTarget::Device(bytes, slice) => backend.upload(&bytes[range.clone()], &slice.slice(range)?),
+        }
+    }
+}
