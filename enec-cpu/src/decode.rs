@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use enec_core::{CheckedDecodeJob, PieceSink, Result};
 use enec_format::geometry::{BLOCK_TILES, TILE_MASK_BYTES};
-use enec_format::{BlockEntry, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes};
+use enec_format::{
+    BlockEntry, BlockRanges, Cascade, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes,
+};
 
-use crate::kernels::{Behind, DecodeBlock, Kernels, Scratch, WideRows};
+use crate::kernels::{Behind, BlockBytes, CascadeBlock, DecodeBlock, Kernels, Scratch};
 use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
@@ -66,22 +68,20 @@ impl<'a> Task<'a> {
 
     /// One part per block; a plan without tiles is all tail and is cut evenly.
     fn parts(&self) -> usize {
-        match (self.blocks().len(), self.layout().coding) {
-            (0, _) => self.plan.tail().len().div_ceil(STORED_PART_BYTES),
-            (_, Coding::Cascade(_)) => 1,
-            (blocks, _) => blocks,
+        match self.blocks().len() {
+            0 => self.plan.tail().len().div_ceil(STORED_PART_BYTES),
+            blocks => blocks,
         }
     }
 
     fn decode<K: Kernels>(&self, kernels: K, part: usize, scratch: &mut Scratch) {
-        match (self.layout().coding, self.blocks()) {
-            (Coding::TwoWindows(windows), blocks) if !blocks.is_empty() => {
-                self.decode_block(kernels, windows, blocks.start + part, scratch);
+        let blocks = self.blocks();
+        match self.layout().coding {
+            Coding::TwoWindows(windows) if !blocks.is_empty() => {
+                self.decode_windows(kernels, windows, blocks.start + part, scratch);
             }
-            (Coding::Cascade(_), blocks) if !blocks.is_empty() => {
-                // SAFETY: this job has one part.
-                let target = unsafe { self.target.range(0..self.plan.target_len()) };
-                enec_format::reference::decode(self.plan, self.source, target).expect("a checked job");
+            Coding::Cascade(cascade) if !blocks.is_empty() => {
+                self.decode_cascade(kernels, cascade, blocks.start + part, scratch);
             }
             _ => self.copy_tail(part * STORED_PART_BYTES..(part + 1) * STORED_PART_BYTES),
         }
@@ -95,25 +95,16 @@ impl<'a> Task<'a> {
         unsafe { self.target.range(range.clone()) }.copy_from_slice(&tail[range]);
     }
 
-    fn decode_block<K: Kernels>(&self, kernels: K, windows: TwoWindows, index: usize, scratch: &mut Scratch) {
-        let (layout, plan_tiles) = (self.layout(), self.plan.tiles());
-        let ranges = layout.block(index);
-        let tiles = ranges.tiles.start.max(plan_tiles.start)..ranges.tiles.end.min(plan_tiles.end);
-        let part = |block: &Range<usize>| {
-            let tile_bytes = block.len() / ranges.tiles.len();
-            let (before, wanted) = (tiles.start - ranges.tiles.start, tiles.len());
-            &self.source[block.start + before * tile_bytes..][..wanted * tile_bytes]
-        };
-
+    fn decode_windows<K: Kernels>(&self, kernels: K, windows: TwoWindows, index: usize, scratch: &mut Scratch) {
+        let (layout, ranges) = (self.layout(), self.layout().block(index));
         let mut mask = [0; BLOCK_TILES * TILE_MASK_BYTES];
         mask[..ranges.mask.len()].copy_from_slice(&self.source[ranges.mask.clone()]);
         let lanes = wide_lanes(&mask);
-        let table = &self.source[layout.table.range()];
-        let entry = BlockEntry::read(table, index);
+        let entry = BlockEntry::read(&self.source[layout.table.range()], index);
         // Both clamps are for bytes that changed since they were validated.
         let widest = layout.dtype.exponent_bits() - windows.common_width();
         let high_width = entry.wide_width.saturating_sub(windows.common_width()).min(widest);
-        let segment = segment(&self.source[layout.variable.range()], BlockEntry::start(table, index), entry.end);
+        let segment = self.segment(index);
         let len = segment_len(lanes, high_width);
         let mut zero_padded;
         let segment = match segment.get(..len) {
@@ -125,6 +116,7 @@ impl<'a> Task<'a> {
             }
         };
 
+        let tiles = self.tiles(&ranges);
         let block = DecodeBlock {
             dtype: layout.dtype,
             common_base: windows.common_base(),
@@ -133,22 +125,77 @@ impl<'a> Task<'a> {
             high_width,
             mask,
             lanes,
-            tiles: tiles.start - ranges.tiles.start..tiles.end - ranges.tiles.start,
-            byte_plane: part(&ranges.byte_plane),
-            extra_plane: part(&ranges.extra_plane),
-            low_plane: part(&ranges.low_plane),
+            byte_plane: self.plane(&ranges, &ranges.byte_plane, &tiles),
+            extra_plane: self.plane(&ranges, &ranges.extra_plane, &tiles),
+            low_plane: self.plane(&ranges, &ranges.low_plane, &tiles),
+            tiles,
             segment,
         };
+        let Scratch { wide, block: bytes, .. } = scratch;
+        self.with_target(kernels, index, &ranges, bytes, |target, behind| kernels.decode(&block, target, behind, wide));
+    }
+
+    fn decode_cascade<K: Kernels>(&self, kernels: K, cascade: Cascade, index: usize, scratch: &mut Scratch) {
+        let (layout, ranges) = (self.layout(), self.layout().block(index));
+        let tiles = self.tiles(&ranges);
+        let block = CascadeBlock {
+            dtype: layout.dtype,
+            levels: usize::from(cascade.levels()),
+            symbols: cascade.symbols(),
+            byte_plane: self.plane(&ranges, &ranges.byte_plane, &tiles),
+            extra_plane: self.plane(&ranges, &ranges.extra_plane, &tiles),
+            low_plane: &self.source[ranges.low_plane.clone()],
+            tiles,
+            segment: self.segment(index),
+        };
+        let Scratch { cascade: memory, block: bytes, .. } = scratch;
+        self.with_target(kernels, index, &ranges, bytes, |target, behind| {
+            kernels.decode_cascade(&block, target, behind, memory);
+        });
+    }
+
+    /// The segment of a block; some bytes of the variable section, or none, if the table changed since it was validated.
+    fn segment(&self, index: usize) -> &'a [u8] {
+        let table = &self.source[self.layout().table.range()];
+        let end = BlockEntry::read(table, index).end;
+        segment(&self.source[self.layout().variable.range()], BlockEntry::start(table, index), end)
+    }
+
+    /// The tiles of a block that are wanted, as indices into the block.
+    fn tiles(&self, ranges: &BlockRanges) -> Range<usize> {
+        let (wanted, first) = (self.plan.tiles(), ranges.tiles.start);
+        first.max(wanted.start) - first..ranges.tiles.end.min(wanted.end) - first
+    }
+
+    /// These tiles of one plane of a block.
+    fn plane(&self, ranges: &BlockRanges, plane: &Range<usize>, tiles: &Range<usize>) -> &'a [u8] {
+        let tile_bytes = plane.len() / ranges.tiles.len();
+        &self.source[plane.start + tiles.start * tile_bytes..][..tiles.len() * tile_bytes]
+    }
+
+    /// Has the wanted tiles of a block decoded, and what follows the last of them: into the target, or into scratch memory from where they are
+    /// streamed to the target.
+    fn with_target<K: Kernels>(
+        &self,
+        kernels: K,
+        index: usize,
+        ranges: &BlockRanges,
+        scratch: &mut BlockBytes,
+        decode: impl FnOnce(&mut [u8], Option<&mut Behind<'_>>),
+    ) {
+        let (layout, wanted, tiles) = (self.layout(), self.plan.tiles(), self.tiles(ranges));
         let tile_bytes = layout.dtype.tile_bytes();
-        let start = (tiles.start - plan_tiles.start) * tile_bytes;
+        let start = (ranges.tiles.start + tiles.start - wanted.start) * tile_bytes;
         let decoded_len = tiles.len() * tile_bytes;
-        let tail = if tiles.end == plan_tiles.end { &self.source[self.plan.tail()] } else { &[] };
+        let is_end = ranges.tiles.start + tiles.end == wanted.end;
+        let tail = if is_end { &self.source[self.plan.tail()] } else { &[] };
         // SAFETY: blocks are handed out once, and their tiles are disjoint; the tail goes with the last of them.
         let target = unsafe { self.target.range(start..start + decoded_len + tail.len()) };
-        let is_whole = tiles == ranges.tiles && (index + 1 < layout.blocks() || tail.len() == layout.tail.len);
-        let decode = |target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows| {
+        let is_whole =
+            tiles.len() == ranges.tiles.len() && (index + 1 < layout.blocks() || tail.len() == layout.tail.len);
+        let decode = |target: &mut [u8], behind: Option<&mut Behind<'_>>| {
             let (decoded, rest) = target.split_at_mut(decoded_len);
-            kernels.decode(&block, decoded, behind, wide);
+            decode(decoded, behind);
             rest.copy_from_slice(tail);
             if let (Some(pieces), true) = (self.pieces, is_whole) {
                 // Not the payload: whoever wants it checked has it checked before it is decoded.
@@ -156,11 +203,11 @@ impl<'a> Task<'a> {
             }
         };
         if self.plan.target_len() < STREAM_BYTES {
-            decode(target, None, &mut scratch.wide);
+            decode(target, None);
         } else {
-            let decoded = &mut scratch.block.0[..target.len()];
+            let decoded = &mut scratch.0[..target.len()];
             let mut behind = Behind::new(target);
-            decode(decoded, Some(&mut behind), &mut scratch.wide);
+            decode(decoded, Some(&mut behind));
             kernels.stream_rest(decoded, &mut behind);
         }
     }

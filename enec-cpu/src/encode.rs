@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use enec_core::{CheckedEncodeJob, PieceSink, Result};
-use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT};
-use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Section};
+use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
+use enec_format::{BlockEntry, BlockRanges, Cascade, Coding, EncodeOutcome, EncodePlan, Layout, Section, TwoWindows};
 
 use crate::chain::Chain;
-use crate::kernels::{Behind, EncodeBlock, EncodedParts, Kernels, Scratch, WideRows};
+use crate::kernels::{Behind, BlockBytes, CascadeSource, EncodeBlock, EncodedPlanes, Kernels, Scratch};
 use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
@@ -66,10 +66,7 @@ impl<'a> Task<'a> {
     }
 
     fn blocks(&self) -> usize {
-        match self.plan.coding() {
-            Coding::Cascade(_) => 1,
-            _ => self.layout().blocks(),
-        }
+        self.layout().blocks()
     }
 
     fn streams(&self) -> bool {
@@ -111,71 +108,134 @@ impl<'a> Task<'a> {
     }
 
     fn encode_block<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
-        if let Coding::Cascade(_) = self.plan.coding() {
-            return self.encode_cascade();
-        }
-        let (layout, Coding::TwoWindows(windows)) = (self.layout(), self.plan.coding()) else { return };
         if self.chain.is_stopped() {
             return;
         }
         let _guard = self.chain.stop_on_panic();
-        let ranges = layout.block(index);
-        let is_last = index + 1 == self.blocks();
-        let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
-        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint; so are the places that the chain gives.
-        let part = |range: &Range<usize>| unsafe { self.target.range(range.clone()) };
-
-        let mask = part(&ranges.mask);
-        let wide = kernels.analyse(layout.dtype, windows, elements, mask);
-        let Some(start) = self.chain.take(index, wide.segment_len(windows)) else { return };
-        let end = start + wide.segment_len(windows);
-        let segment = part(&(layout.variable.offset + start..layout.variable.offset + end));
-        let units = self.plan.first_segment() + (end / SEGMENT_UNIT) as u64;
-        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: units }.to_bytes();
-        part(&ranges.entry).copy_from_slice(&entry);
-        let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask };
-        let [byte_plane, extra_plane, low_plane] = [ranges.byte_plane, ranges.extra_plane, ranges.low_plane];
-        let encode = |mut parts: EncodedParts<'_>, behind: Option<&mut [Behind<'_>; 3]>, wide: &mut WideRows| {
-            kernels.encode(&block, &mut parts, behind, wide);
-            if let Some(pieces) = self.pieces {
-                let EncodedParts { byte_plane, extra_plane, low_plane, segment } = parts;
-                pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
-                let start = layout.decoded_range(ranges.tiles.clone()).start;
-                let end = if is_last { self.source.len() } else { start + elements.len() };
-                pieces.content(index, &self.source[start..end]);
-            }
+        let end = match self.plan.coding() {
+            Coding::TwoWindows(windows) => self.encode_windows(kernels, windows, index, scratch),
+            Coding::Cascade(cascade) => self.encode_cascade(kernels, cascade, index, scratch),
+            _ => None,
         };
-        let [byte_plane, extra_plane, low_plane] = [byte_plane, extra_plane, low_plane].map(|range| part(&range));
-        if self.streams() {
-            let (bytes, rest) = scratch.block.0.split_at_mut(byte_plane.len());
-            let (extra, rest) = rest.split_at_mut(extra_plane.len());
-            let low = &mut rest[..low_plane.len()];
-            let parts = EncodedParts { byte_plane: bytes, extra_plane: extra, low_plane: low, segment };
-            let mut behind = [byte_plane, extra_plane, low_plane].map(Behind::new);
-            encode(parts, Some(&mut behind), &mut scratch.wide);
-            for (plane, behind) in [bytes, extra, low].into_iter().zip(&mut behind) {
-                kernels.stream_rest(plane, behind);
-            }
-        } else {
-            encode(EncodedParts { byte_plane, extra_plane, low_plane, segment }, None, &mut scratch.wide);
-        }
-        if is_last {
+        if let (Some(end), true) = (end, index + 1 == self.blocks()) {
             self.finish(end);
         }
     }
 
-    fn encode_cascade(&self) {
-        let mut encoded = vec![0; self.plan.target_len()];
-        let outcome = enec_format::reference::encode(self.plan, self.source, &mut encoded).expect("a checked job");
-        match outcome {
-            EncodeOutcome::Coded { variable_len } => {
-                let _ = self.chain.take(0, variable_len);
-                let written =
-                    self.layout().front_len()..self.plan.written(outcome).expect("within the plan").stream_len;
-                // SAFETY: this job has one part.
-                unsafe { self.target.range(written.clone()) }.copy_from_slice(&encoded[written]);
-            }
-            EncodeOutcome::Stored => self.chain.stop(),
+    /// Encodes a block and returns the end of its segment in the variable section, or `None` if the job is over.
+    fn encode_windows<K: Kernels>(
+        &self,
+        kernels: K,
+        windows: TwoWindows,
+        index: usize,
+        scratch: &mut Scratch,
+    ) -> Option<usize> {
+        let (layout, ranges) = (self.layout(), self.layout().block(index));
+        let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
+        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint.
+        let mask = unsafe { self.target.range(ranges.mask.clone()) };
+        let wide = kernels.analyse(layout.dtype, windows, elements, mask);
+        let len = wide.segment_len(windows);
+        let start = self.chain.take(index, len)?;
+        let entry = self.write_entry(&ranges, BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 }, start + len);
+        // SAFETY: the chain gives every place once.
+        let segment = unsafe { self.target.range(self.segment_range(start, len)) };
+        let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask };
+        let Scratch { wide, block: bytes, .. } = scratch;
+        self.with_planes(kernels, &ranges, bytes, |planes, behind| {
+            kernels.encode(&block, planes, segment, behind, wide);
+            self.give_pieces(index, &ranges, &entry, mask, planes, segment);
+        });
+        Some(start + len)
+    }
+
+    /// As [`encode_windows`](Self::encode_windows).
+    fn encode_cascade<K: Kernels>(
+        &self,
+        kernels: K,
+        cascade: Cascade,
+        index: usize,
+        scratch: &mut Scratch,
+    ) -> Option<usize> {
+        let (layout, ranges) = (self.layout(), self.layout().block(index));
+        let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
+        let block = CascadeSource {
+            dtype: layout.dtype,
+            levels: usize::from(cascade.levels()),
+            symbols: cascade.symbols(),
+            elements,
+        };
+        let Scratch { cascade: memory, block: bytes, .. } = scratch;
+        self.with_planes(kernels, &ranges, bytes, |planes, behind| {
+            let len = kernels.encode_cascade(&block, planes, behind, memory);
+            let start = self.chain.take(index, len)?;
+            let entry = self.write_entry(&ranges, BlockEntry { wide_base: 0, wide_width: 0, end: 0 }, start + len);
+            // SAFETY: the chain gives every place once.
+            let segment = unsafe { self.target.range(self.segment_range(start, len)) };
+            segment.copy_from_slice(memory.segment(len));
+            self.give_pieces(index, &ranges, &entry, &[], planes, segment);
+            Some(start + len)
+        })
+    }
+
+    /// Where a segment lies in the target, given its place in the variable section.
+    fn segment_range(&self, start: usize, len: usize) -> Range<usize> {
+        let offset = self.layout().variable.offset;
+        offset + start..offset + start + len
+    }
+
+    /// Writes a block's entry, with the end of its segment, which counts bytes from the start of the target's variable section.
+    fn write_entry(&self, ranges: &BlockRanges, entry: BlockEntry, end: usize) -> [u8; TABLE_ENTRY_BYTES] {
+        let units = self.plan.first_segment() + (end / SEGMENT_UNIT) as u64;
+        let entry = BlockEntry { end: units, ..entry }.to_bytes();
+        // SAFETY: blocks are handed out once, and this part of theirs is used nowhere else.
+        unsafe { self.target.range(ranges.entry.clone()) }.copy_from_slice(&entry);
+        entry
+    }
+
+    /// Has the planes of a block written: to the target, or to scratch memory from where they are streamed to the target.
+    fn with_planes<K: Kernels, R>(
+        &self,
+        kernels: K,
+        ranges: &BlockRanges,
+        scratch: &mut BlockBytes,
+        write: impl FnOnce(&mut EncodedPlanes<'_>, Option<&mut [Behind<'_>; 3]>) -> R,
+    ) -> R {
+        // SAFETY: blocks are handed out once, the ranges of their parts are disjoint, and these are used nowhere else.
+        let part = |range: &Range<usize>| unsafe { self.target.range(range.clone()) };
+        let [byte_plane, extra_plane, low_plane] =
+            [&ranges.byte_plane, &ranges.extra_plane, &ranges.low_plane].map(part);
+        if !self.streams() {
+            return write(&mut EncodedPlanes { byte_plane, extra_plane, low_plane }, None);
+        }
+        let (bytes, rest) = scratch.0.split_at_mut(byte_plane.len());
+        let (extra, rest) = rest.split_at_mut(extra_plane.len());
+        let low = &mut rest[..low_plane.len()];
+        let mut planes = EncodedPlanes { byte_plane: bytes, extra_plane: extra, low_plane: low };
+        let mut behind = [byte_plane, extra_plane, low_plane].map(Behind::new);
+        let written = write(&mut planes, Some(&mut behind));
+        for (plane, behind) in [bytes, extra, low].into_iter().zip(&mut behind) {
+            kernels.stream_rest(plane, behind);
+        }
+        written
+    }
+
+    /// Gives the pieces of a block to whoever wants them hashed.
+    fn give_pieces(
+        &self,
+        index: usize,
+        ranges: &BlockRanges,
+        entry: &[u8],
+        mask: &[u8],
+        planes: &EncodedPlanes<'_>,
+        segment: &[u8],
+    ) {
+        if let Some(pieces) = self.pieces {
+            let EncodedPlanes { byte_plane, extra_plane, low_plane } = planes;
+            pieces.payload(index, &[entry, mask, byte_plane, extra_plane, low_plane, segment]);
+            let decoded = self.layout().decoded_range(ranges.tiles.clone());
+            let end = if index + 1 == self.blocks() { self.source.len() } else { decoded.end };
+            pieces.content(index, &self.source[decoded.start..end]);
         }
     }
 

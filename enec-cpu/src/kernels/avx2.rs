@@ -2,18 +2,61 @@
 
 use std::arch::x86_64::*;
 
-use super::isa::{Isa, Kernel};
+use super::cascade::{Bits, PlaceTable, Tables};
+use super::isa::{BitKernel, Isa, Kernel};
 use super::scratch::WideRows;
 
 /// Proof that the processor has AVX2.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Avx2(());
+pub(crate) struct Avx2 {
+    bmi2: Option<Bmi2>,
+}
 
 impl Avx2 {
     /// The proof, if the processor has it.
     pub(crate) fn new() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("popcnt"))
-            .then_some(Self(()))
+            .then(|| Self { bmi2: Bmi2::new() })
+    }
+
+    /// The same processor without BMI2.
+    #[cfg(test)]
+    pub(super) fn without_bmi2(self) -> Self {
+        Self { bmi2: None }
+    }
+}
+
+/// Proof that the processor has BMI2, and that it moves bits in a few cycles.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bmi2(());
+
+impl Bmi2 {
+    /// The proof, if the processor has it.
+    fn new() -> Option<Self> {
+        (is_x86_feature_detected!("bmi2") && !moves_bits_in_microcode()).then_some(Self(()))
+    }
+}
+
+/// Whether this is a processor of AMD's before Zen 3: they have PDEP and PEXT, but take a hundred cycles and more for one.
+fn moves_bits_in_microcode() -> bool {
+    let (vendor, version) = (__cpuid(0), __cpuid(1));
+    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+    let is_amd = [*b"AuthenticAMD", *b"HygonGenuine"].iter().any(|known| *known.as_chunks().0 == name);
+    let family = (version.eax >> 8 & 0xF) + (version.eax >> 20 & 0xFF);
+    is_amd && family < 0x19
+}
+
+impl Bits for Bmi2 {
+    #[inline(always)]
+    fn spread(self, pairs: u64, mask: u64) -> u64 {
+        // SAFETY: a `Bmi2` exists only if the processor has BMI2, and the intrinsic has no other precondition.
+        unsafe { _pdep_u64(pairs, mask) }
+    }
+
+    #[inline(always)]
+    fn gather(self, pairs: u64, mask: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { _pext_u64(pairs, mask) }
     }
 }
 
@@ -28,6 +71,8 @@ macro_rules! intrinsic {
 impl Isa for Avx2 {
     type Vector = __m256i;
     const FIXED_WIDTHS: bool = true;
+    // Unpacking works within 128 bits.
+    const LANE_PAIRS: [usize; 8] = [0, 1, 4, 5, 2, 3, 6, 7];
 
     #[inline(always)]
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {
@@ -37,6 +82,24 @@ impl Isa for Avx2 {
         }
         // SAFETY: an `Avx2` exists only if the processor has these features.
         unsafe { compiled(self, kernel) }
+    }
+
+    #[inline(always)]
+    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+        fn compiled<K: BitKernel>(isa: Avx2, bits: Bmi2, kernel: K) -> K::Output {
+            kernel.run(isa, bits)
+        }
+        #[target_feature(enable = "avx2,bmi1,popcnt")]
+        fn compiled_without_bmi2<K: BitKernel>(isa: Avx2, kernel: K) -> K::Output {
+            kernel.run(isa, Tables)
+        }
+        match self.bmi2 {
+            // SAFETY: an `Avx2` and a `Bmi2` exist only if the processor has these features.
+            Some(bits) => unsafe { compiled(self, bits, kernel) },
+            // SAFETY: an `Avx2` exists only if the processor has these features.
+            None => unsafe { compiled_without_bmi2(self, kernel) },
+        }
     }
 
     #[inline(always)]
@@ -182,6 +245,63 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
+    fn interleave(self, first: __m256i, second: __m256i) -> [__m256i; 2] {
+        intrinsic!([_mm256_unpacklo_epi16(first, second), _mm256_unpackhi_epi16(first, second)])
+    }
+
+    #[inline(always)]
+    fn separate(self, lanes: [__m256i; 2]) -> [__m256i; 2] {
+        let [first, second] = shuffle_each(self, lanes, &[0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15]);
+        intrinsic!([_mm256_unpacklo_epi64(first, second), _mm256_unpackhi_epi64(first, second)])
+    }
+
+    #[inline(always)]
+    fn lane_bytes(self, lanes: [__m256i; 2]) -> [__m256i; 2] {
+        let [first, second] = shuffle_each(self, lanes, &[2, 0, 6, 4, 10, 8, 14, 12, 3, 1, 7, 5, 11, 9, 15, 13]);
+        intrinsic!([_mm256_unpacklo_epi64(first, second), _mm256_unpackhi_epi64(first, second)])
+    }
+
+    #[inline(always)]
+    fn lane_strings(self, bytes: [__m256i; 2]) -> [__m256i; 2] {
+        let [first, second] = bytes;
+        let lanes = intrinsic!([_mm256_unpacklo_epi64(first, second), _mm256_unpackhi_epi64(first, second)]);
+        shuffle_each(self, lanes, &[1, 9, 0, 8, 3, 11, 2, 10, 5, 13, 4, 12, 7, 15, 6, 14])
+    }
+
+    #[inline(always)]
+    fn table(self, bytes: &[u8; 16]) -> __m256i {
+        load_halves(self, bytes, bytes)
+    }
+
+    #[inline(always)]
+    fn lookup(self, table: __m256i, indices: __m256i) -> __m256i {
+        intrinsic!(_mm256_shuffle_epi8(table, indices))
+    }
+
+    #[inline(always)]
+    fn places(self, exponents: &[__m256i; 8], table: &PlaceTable) -> [__m256i; 8] {
+        // All complements are 0 but those of symbols, so one or per row is all that joins them.
+        let mut complements = [self.splat(0); 8];
+        for (upper, row) in table.rows() {
+            let (upper, row) = (self.splat(u16::from_le_bytes([upper; 2])), self.table(row));
+            for (complement, &exponent) in complements.iter_mut().zip(exponents) {
+                // A lower half if the upper one is this row's, or else something that a shuffle takes for zero.
+                let index = intrinsic!(_mm256_adds_epu8(_mm256_xor_si256(exponent, upper), _mm256_set1_epi8(0x70)));
+                *complement = self.or(*complement, intrinsic!(_mm256_shuffle_epi8(row, index)));
+            }
+        }
+        for complement in &mut complements {
+            *complement = self.xor(*complement, self.splat(0x0F0F));
+        }
+        complements
+    }
+
+    #[inline(always)]
+    fn is_zero(self, vector: __m256i) -> bool {
+        intrinsic!(_mm256_testz_si256(vector, vector)) == 1
+    }
+
+    #[inline(always)]
     fn prefetch(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
         let share = bytes.len() / count;
         let mut offset = 0;
@@ -209,6 +329,13 @@ impl Isa for Avx2 {
         // SAFETY: every x86-64 processor has the instruction.
         unsafe { _mm_sfence() }
     }
+}
+
+/// Moves the bytes of each half of both vectors.
+#[inline(always)]
+fn shuffle_each(isa: Avx2, vectors: [__m256i; 2], order: &[u8; 16]) -> [__m256i; 2] {
+    let order = load_halves(isa, order, order);
+    intrinsic!([_mm256_shuffle_epi8(vectors[0], order), _mm256_shuffle_epi8(vectors[1], order)])
 }
 
 /// Two times 16 bytes in one vector.

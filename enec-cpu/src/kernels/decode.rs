@@ -3,11 +3,12 @@
 use std::marker::PhantomData;
 
 use enec_format::Dtype;
-use enec_format::geometry::{ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES};
+use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES};
 
-use super::float::{Float, VECTORS, join, pair, vector};
+use super::float::{Float, VECTORS, pair, vector};
 use super::isa::{Isa, Kernel};
-use super::pack::{Fixed, Width, unpack};
+use super::pack::{Width, unpack};
+use super::planes::join_lanes;
 use super::scratch::WideRows;
 use super::{Behind, DecodeBlock};
 
@@ -122,28 +123,13 @@ impl TilePlanes<'_> {
         differences: &[I::Vector; 8],
         tile: &mut [u8],
     ) {
-        let mut extra = [isa.splat(0); 8];
-        if F::DTYPE == Dtype::F16 {
-            let mut words = [isa.splat(0); 8];
-            for (row, words) in words.iter_mut().enumerate().take(3) {
-                *words = isa.load(vector(self.extra_plane, row, index));
-            }
-            extra = unpack(isa, Fixed::<3>, &words);
-        }
-        for row in 0..ROWS / 2 {
-            let mut exponents = isa.subtract_bytes(base, differences[row]);
+        let mut exponents = *differences;
+        for exponents in &mut exponents {
+            *exponents = isa.subtract_bytes(base, *exponents);
             if F::DTYPE == Dtype::F16 {
-                exponents = isa.or(isa.and(exponents, isa.splat(0x1F1F)), isa.shift_up(extra[row], 5));
+                *exponents = isa.and(*exponents, isa.splat(0x1F1F));
             }
-            let bytes = isa.load(vector(self.byte_plane, row, index));
-            let (first, second) = join::<I, F>(isa, bytes, exponents);
-            let (mut first_lower, mut second_lower) = (isa.splat(0), isa.splat(0));
-            if F::DTYPE == Dtype::F32 {
-                first_lower = isa.load(vector(self.extra_plane, row, index));
-                second_lower = isa.load(vector(self.extra_plane, row + ROWS / 2, index));
-            }
-            F::store(isa, first, first_lower, tile, row, index);
-            F::store(isa, second, second_lower, tile, row + ROWS / 2, index);
         }
+        join_lanes::<I, F>(isa, self.byte_plane, self.extra_plane, index, &exponents, tile);
     }
 }

@@ -2,20 +2,20 @@
 
 use std::marker::PhantomData;
 
-use enec_format::Dtype;
-use enec_format::geometry::{ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
+use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 
-use super::float::{Float, VECTORS, pair, split, vector_mut};
+use super::float::{Float, VECTORS, pair, vector_mut};
 use super::isa::{Isa, Kernel};
-use super::pack::{Fixed, Width, pack};
+use super::pack::{Width, pack};
+use super::planes::split_lanes;
 use super::scratch::WideRows;
-use super::{Behind, EncodeBlock, EncodedParts};
+use super::{Behind, EncodeBlock, EncodedPlanes};
 
 /// Writes all planes, the low plane at `common_width`, and what the wide lanes need of the high segment to `wide`, unpacked.
 pub(super) struct EncodePlanes<'a, 'b, 'c, F, W> {
     pub(super) common_width: W,
     pub(super) block: &'a EncodeBlock<'a>,
-    pub(super) parts: &'a mut EncodedParts<'b>,
+    pub(super) planes: &'a mut EncodedPlanes<'b>,
     pub(super) behind: Option<&'a mut [Behind<'c>; 3]>,
     pub(super) wide: &'a mut WideRows,
     pub(super) float: PhantomData<F>,
@@ -26,7 +26,7 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { common_width, block, parts, mut behind, wide, .. } = self;
+        let Self { common_width, block, planes, mut behind, wide, .. } = self;
         let low_bytes = common_width.bits() * ROW_BYTES;
         let common_base = isa.splat(pair(block.windows.common_base()));
         let wide_base = isa.splat(pair(block.wide.base));
@@ -34,10 +34,10 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
         for (index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let mask = &block.mask.as_chunks::<TILE_MASK_BYTES>().0[index];
             let extra_bytes = F::DTYPE.tile_extra_bytes();
-            let (bytes_done, byte_plane) = parts.byte_plane.split_at_mut(index * TILE_BYTE_PLANE_BYTES);
-            let (extra_done, extra_plane) = parts.extra_plane.split_at_mut(index * extra_bytes);
-            let (low_done, low_plane) = parts.low_plane.split_at_mut(index * low_bytes);
-            let mut planes = TilePlanes {
+            let (bytes_done, byte_plane) = planes.byte_plane.split_at_mut(index * TILE_BYTE_PLANE_BYTES);
+            let (extra_done, extra_plane) = planes.extra_plane.split_at_mut(index * extra_bytes);
+            let (low_done, low_plane) = planes.low_plane.split_at_mut(index * low_bytes);
+            let mut tile_planes = TilePlanes {
                 byte_plane: &mut byte_plane[..TILE_BYTE_PLANE_BYTES],
                 extra_plane: &mut extra_plane[..extra_bytes],
                 low_plane: &mut low_plane[..low_bytes],
@@ -48,7 +48,7 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
                 if bits != 0 {
                     base = isa.select(isa.lane_mask(bits), wide_base, common_base);
                 }
-                let differences = planes.write::<I, F, W>(isa, common_width, tile, vector, base);
+                let differences = tile_planes.write::<I, F, W>(isa, common_width, tile, vector, base);
                 if bits != 0 {
                     isa.compact(&differences, bits, wide, rank);
                     rank += bits.count_ones() as usize;
@@ -82,26 +82,9 @@ impl TilePlanes<'_> {
         vector: usize,
         base: I::Vector,
     ) -> [I::Vector; 8] {
-        let (mut differences, mut extra) = ([isa.splat(0); 8], [isa.splat(0); 8]);
-        for row in 0..ROWS / 2 {
-            let (first, first_lower) = F::load(isa, tile, row, vector);
-            let (second, second_lower) = F::load(isa, tile, row + ROWS / 2, vector);
-            if F::DTYPE == Dtype::F32 {
-                isa.store(first_lower, vector_mut(self.extra_plane, row, vector));
-                isa.store(second_lower, vector_mut(self.extra_plane, row + ROWS / 2, vector));
-            }
-            let (bytes, mut exponents) = split::<I, F>(isa, first, second);
-            isa.store(bytes, vector_mut(self.byte_plane, row, vector));
-            if F::DTYPE == Dtype::F16 {
-                extra[row] = isa.and(isa.shift_down(exponents, 5), isa.splat(0x0707));
-                exponents = isa.and(exponents, isa.splat(0x1F1F));
-            }
-            differences[row] = isa.subtract_bytes(base, exponents);
-        }
-        if F::DTYPE == Dtype::F16 {
-            for (row, words) in pack(isa, Fixed::<3>, &extra).into_iter().enumerate().take(3) {
-                isa.store(words, vector_mut(self.extra_plane, row, vector));
-            }
+        let mut differences = split_lanes::<I, F>(isa, tile, vector, self.byte_plane, self.extra_plane);
+        for difference in &mut differences {
+            *difference = isa.subtract_bytes(base, *difference);
         }
         let mut low = differences;
         for low in &mut low {

@@ -1,6 +1,7 @@
 //! What the vectorised kernels need of an instruction set.
 
 use super::behind::LINE;
+use super::cascade::{Bits, PlaceTable};
 use super::scratch::WideRows;
 
 /// An instruction set with vectors of 16 lanes of 16 bits. A value of the type proves that the processor has it.
@@ -13,8 +14,14 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// Whether kernels are compiled for each width, or once for all: straight code is faster, but takes the compiler a while.
     const FIXED_WIDTHS: bool;
 
+    /// Where [`interleave`](Self::interleave) puts each pair of lanes, as 64-bit words of its result.
+    const LANE_PAIRS: [usize; 8];
+
     /// Runs a kernel in a function compiled for this instruction set.
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output;
+
+    /// Runs a kernel in a function compiled for this instruction set, with the fastest way to move bits that the processor has.
+    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output;
 
     /// Reads 16 little-endian words.
     fn load(self, bytes: &[u8; 32]) -> Self::Vector;
@@ -82,6 +89,30 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// As [`expand`](Self::expand).
     fn compact(self, pairs: &[Self::Vector; 8], bits: u16, wide: &mut WideRows, rank: usize);
 
+    /// Puts two words of each lane side by side, so that a lane is 32 bits, in the order of [`LANE_PAIRS`](Self::LANE_PAIRS).
+    fn interleave(self, first: Self::Vector, second: Self::Vector) -> [Self::Vector; 2];
+
+    /// Undoes [`interleave`](Self::interleave).
+    fn separate(self, lanes: [Self::Vector; 2]) -> [Self::Vector; 2];
+
+    /// Of each lane's 32 bits, as interleaved, bytes 0 and 2, and bytes 1 and 3, as pairs: byte 0 or 1 in the *high* byte.
+    fn lane_bytes(self, lanes: [Self::Vector; 2]) -> [Self::Vector; 2];
+
+    /// Undoes [`lane_bytes`](Self::lane_bytes).
+    fn lane_strings(self, bytes: [Self::Vector; 2]) -> [Self::Vector; 2];
+
+    /// A table for [`lookup`](Self::lookup).
+    fn table(self, bytes: &[u8; 16]) -> Self::Vector;
+
+    /// For each byte of `indices`, all below 16, that entry of the table.
+    fn lookup(self, table: Self::Vector, indices: Self::Vector) -> Self::Vector;
+
+    /// The places of exponents.
+    fn places(self, exponents: &[Self::Vector; 8], table: &PlaceTable) -> [Self::Vector; 8];
+
+    /// Whether all bits are zero.
+    fn is_zero(self, vector: Self::Vector) -> bool;
+
     /// Asks for share `index` of `count` of the bytes that lie `distance` bytes behind the start of `bytes`, as many as these.
     ///
     /// Rows are read with a stride, which the processor's own prefetching does not follow well. What is asked for may lie behind
@@ -115,4 +146,13 @@ pub(super) trait Kernel {
     /// Implementations and all they call with vectors are `#[inline(always)]`: what is not inlined is not compiled for the instruction
     /// set. So no closure may touch a vector, least of all one that is passed to the standard library.
     fn run<I: Isa>(self, isa: I) -> Self::Output;
+}
+
+/// A [`Kernel`] that moves bits, too.
+pub(super) trait BitKernel {
+    /// What it returns.
+    type Output;
+
+    /// Runs it, as [`Kernel::run`].
+    fn run<I: Isa, B: Bits>(self, isa: I, bits: B) -> Self::Output;
 }

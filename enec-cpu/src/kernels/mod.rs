@@ -4,11 +4,13 @@ mod analyse;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod behind;
+mod cascade;
 mod decode;
 mod encode;
 mod float;
 mod isa;
 mod pack;
+mod planes;
 mod portable;
 mod scalar;
 mod scratch;
@@ -22,9 +24,10 @@ use enec_format::{Dtype, TwoWindows, segment_len};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
 pub(crate) use behind::Behind;
+pub(crate) use cascade::{CascadeBlock, CascadeScratch, CascadeSource};
 pub(crate) use portable::Portable;
 pub(crate) use scalar::Scalar;
-pub(crate) use scratch::{Scratch, WideRows};
+pub(crate) use scratch::{BlockBytes, Scratch, WideRows};
 
 /// One variant of the kernels. The value proves that the processor can run it.
 pub(crate) trait Kernels: Copy + Send + Sync {
@@ -36,7 +39,8 @@ pub(crate) trait Kernels: Copy + Send + Sync {
     fn encode(
         self,
         block: &EncodeBlock<'_>,
-        parts: &mut EncodedParts<'_>,
+        planes: &mut EncodedPlanes<'_>,
+        segment: &mut [u8],
         behind: Option<&mut [Behind<'_>; 3]>,
         wide: &mut WideRows,
     );
@@ -44,6 +48,25 @@ pub(crate) trait Kernels: Copy + Send + Sync {
     /// Decodes tiles of a block, and meanwhile streams what it has decoded to `behind`, if there is one: the processor writes while
     /// it computes. What `behind` is still to get when this returns is left to [`stream`](Self::stream).
     fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows);
+
+    /// Decodes tiles of a block of the cascade, as [`decode`](Self::decode).
+    fn decode_cascade(
+        self,
+        block: &CascadeBlock<'_>,
+        target: &mut [u8],
+        behind: Option<&mut Behind<'_>>,
+        scratch: &mut CascadeScratch,
+    );
+
+    /// Writes the planes of a block of the cascade, as [`encode`](Self::encode), and to the scratch memory its segment, whose length it
+    /// returns.
+    fn encode_cascade(
+        self,
+        block: &CascadeSource<'_>,
+        planes: &mut EncodedPlanes<'_>,
+        behind: Option<&mut [Behind<'_>; 3]>,
+        scratch: &mut CascadeScratch,
+    ) -> usize;
 
     /// Copies bytes, past the caches if the processor can; [`fence`](Self::fence) completes it.
     fn stream(self, source: &[u8], target: &mut [u8]) {
@@ -109,17 +132,15 @@ pub(crate) struct EncodeBlock<'a> {
     pub(crate) mask: &'a [u8],
 }
 
-/// Where the parts of a block are written; each slice is exactly as long as the part.
+/// Where the planes of a block are written; each slice is exactly as long as the plane.
 #[derive(Debug)]
-pub(crate) struct EncodedParts<'a> {
+pub(crate) struct EncodedPlanes<'a> {
     /// Byte plane.
     pub(crate) byte_plane: &'a mut [u8],
     /// Extra plane.
     pub(crate) extra_plane: &'a mut [u8],
     /// Low plane.
     pub(crate) low_plane: &'a mut [u8],
-    /// High segment.
-    pub(crate) segment: &'a mut [u8],
 }
 
 /// Tiles of one block to decode. All slices have exactly the length that the other fields imply, whatever the stream says.

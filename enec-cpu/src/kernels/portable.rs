@@ -1,6 +1,7 @@
 //! The portable kernels: plain loops over 16 lanes, which the compiler turns into vector code for the target's baseline.
 
-use super::isa::{Isa, Kernel};
+use super::cascade::{PlaceTable, Tables};
+use super::isa::{BitKernel, Isa, Kernel};
 use super::scratch::WideRows;
 
 /// Runs anywhere.
@@ -35,10 +36,16 @@ impl Words {
 impl Isa for Portable {
     type Vector = Words;
     const FIXED_WIDTHS: bool = false;
+    const LANE_PAIRS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
     #[inline(always)]
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {
         kernel.run(self)
+    }
+
+    #[inline(always)]
+    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output {
+        kernel.run(self, Tables)
     }
 
     #[inline(always)]
@@ -164,6 +171,73 @@ impl Isa for Portable {
                 row.as_chunks_mut().0[rank] = pair.0[lane].to_le_bytes();
             }
         }
+    }
+
+    #[inline(always)]
+    fn interleave(self, first: Words, second: Words) -> [Words; 2] {
+        let mut lanes = [Words([0; 16]); 2];
+        for lane in 0..16 {
+            lanes[lane / 8].0[lane % 8 * 2] = first.0[lane];
+            lanes[lane / 8].0[lane % 8 * 2 + 1] = second.0[lane];
+        }
+        lanes
+    }
+
+    #[inline(always)]
+    fn separate(self, lanes: [Words; 2]) -> [Words; 2] {
+        let mut words = [Words([0; 16]); 2];
+        for lane in 0..16 {
+            words[0].0[lane] = lanes[lane / 8].0[lane % 8 * 2];
+            words[1].0[lane] = lanes[lane / 8].0[lane % 8 * 2 + 1];
+        }
+        words
+    }
+
+    #[inline(always)]
+    fn lane_bytes(self, lanes: [Words; 2]) -> [Words; 2] {
+        let [first, second] = self.separate(lanes);
+        [
+            first.zip(second, |first, second| first << 8 | second & 0x00FF),
+            first.zip(second, |first, second| first & 0xFF00 | second >> 8),
+        ]
+    }
+
+    #[inline(always)]
+    fn lane_strings(self, bytes: [Words; 2]) -> [Words; 2] {
+        let [even, odd] = bytes;
+        self.interleave(
+            even.zip(odd, |even, odd| even >> 8 | odd & 0xFF00),
+            even.zip(odd, |even, odd| even & 0x00FF | odd << 8),
+        )
+    }
+
+    #[inline(always)]
+    fn table(self, bytes: &[u8; 16]) -> Words {
+        Words(bytes.map(u16::from))
+    }
+
+    #[inline(always)]
+    fn lookup(self, table: Words, indices: Words) -> Words {
+        indices.map(|pair| {
+            let [low, high] = pair.to_le_bytes().map(|index| table.0[usize::from(index & 0x0F)]);
+            low | high << 8
+        })
+    }
+
+    #[inline(always)]
+    fn places(self, exponents: &[Words; 8], table: &PlaceTable) -> [Words; 8] {
+        let mut places = *exponents;
+        for places in &mut places {
+            *places = places.map(|pair| {
+                u16::from_le_bytes(pair.to_le_bytes().map(|exponent| table.places[usize::from(exponent)]))
+            });
+        }
+        places
+    }
+
+    #[inline(always)]
+    fn is_zero(self, vector: Words) -> bool {
+        vector.0 == [0; 16]
     }
 }
 

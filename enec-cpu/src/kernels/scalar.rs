@@ -1,9 +1,11 @@
 //! The scalar kernels: one lane after the other, as docs/format.md describes it.
 
+mod cascade;
+
 use enec_format::geometry::{LANES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 use enec_format::{Dtype, TwoWindows, padded_lanes};
 
-use super::{Behind, DecodeBlock, EncodeBlock, EncodedParts, Kernels, Portable, WideLanes, WideRows};
+use super::{Behind, CascadeBlock, CascadeScratch, CascadeSource, DecodeBlock, EncodeBlock, EncodedPlanes, Kernels, Portable, WideLanes, WideRows};
 
 /// Runs anywhere.
 #[derive(Debug, Clone, Copy)]
@@ -32,20 +34,21 @@ impl Kernels for Scalar {
     fn encode(
         self,
         block: &EncodeBlock<'_>,
-        parts: &mut EncodedParts<'_>,
+        planes: &mut EncodedPlanes<'_>,
+        segment: &mut [u8],
         _: Option<&mut [Behind<'_>; 3]>,
         _: &mut WideRows,
     ) {
         let EncodeBlock { dtype, windows, wide, .. } = *block;
         let (common_width, high_width) = (windows.common_width(), wide.high_width(windows));
         let low_bytes = usize::from(common_width) * ROW_BYTES;
-        parts.segment.fill(0);
+        segment.fill(0);
         let mut rank = 0;
         for (index, tile) in block.elements.chunks_exact(dtype.tile_bytes()).enumerate() {
             let mask = &block.mask[index * TILE_MASK_BYTES..][..TILE_MASK_BYTES];
-            let byte_plane = &mut parts.byte_plane[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
-            let extra_plane = &mut parts.extra_plane[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
-            let low_plane = &mut parts.low_plane[index * low_bytes..][..low_bytes];
+            let byte_plane = &mut planes.byte_plane[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
+            let extra_plane = &mut planes.extra_plane[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
+            let low_plane = &mut planes.low_plane[index * low_bytes..][..low_bytes];
             for lane in 0..LANES {
                 let values = read_lane(dtype, tile, lane);
                 for (row, value) in values.iter().enumerate() {
@@ -58,7 +61,7 @@ impl Kernels for Scalar {
                 write_packed(low_plane, LANES, lane, common_width, q);
                 if is_wide {
                     let high = q.map(|q| q.checked_shr(u32::from(common_width)).unwrap_or(0));
-                    write_packed(parts.segment, padded_lanes(wide.lanes), rank, high_width, high);
+                    write_packed(segment, padded_lanes(wide.lanes), rank, high_width, high);
                     rank += 1;
                 }
             }
@@ -96,6 +99,26 @@ impl Kernels for Scalar {
         }
     }
 
+    fn decode_cascade(
+        self,
+        block: &CascadeBlock<'_>,
+        target: &mut [u8],
+        _: Option<&mut Behind<'_>>,
+        _: &mut CascadeScratch,
+    ) {
+        cascade::decode(block, target);
+    }
+
+    fn encode_cascade(
+        self,
+        block: &CascadeSource<'_>,
+        planes: &mut EncodedPlanes<'_>,
+        _: Option<&mut [Behind<'_>; 3]>,
+        scratch: &mut CascadeScratch,
+    ) -> usize {
+        cascade::encode(block, planes, scratch)
+    }
+
     fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>) {
         behind.finish(Portable, source);
     }
@@ -103,7 +126,7 @@ impl Kernels for Scalar {
     fn fence(self) {}
 }
 
-/// An element in its three parts.
+/// An element in its three planes.
 #[derive(Debug, Clone, Copy)]
 struct Value {
     exponent: u8,

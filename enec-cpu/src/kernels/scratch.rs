@@ -2,6 +2,8 @@
 
 use enec_format::geometry::{BLOCK_ELEMENTS, BLOCK_TILES, LANES, TILE_ELEMENTS};
 
+use super::CascadeScratch;
+
 /// Lanes of a block.
 const BLOCK_LANES: usize = BLOCK_TILES * LANES;
 
@@ -54,6 +56,8 @@ pub(crate) struct BlockBytes(pub(crate) [u8; LARGEST_ELEMENT * (BLOCK_ELEMENTS +
 pub(crate) struct Scratch {
     /// For the kernels.
     pub(crate) wide: WideRows,
+    /// For the kernels of the cascade.
+    pub(crate) cascade: CascadeScratch,
     /// For whoever calls them.
     pub(crate) block: BlockBytes,
 }
@@ -61,6 +65,6 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// New memory, zeroed.
     pub(crate) fn new() -> Box<Self> {
-        Box::new(Self { wide: WideRows([[0; _]; 8]), block: BlockBytes([0; _]) })
+        Box::new(Self { wide: WideRows([[0; _]; 8]), cascade: CascadeScratch::ZERO, block: BlockBytes([0; _]) })
     }
 }

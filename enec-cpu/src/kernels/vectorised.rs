@@ -10,7 +10,8 @@ use super::encode::{EncodePlanes, PackSegment};
 use super::float::{Bf16, F16, F32, Float};
 use super::isa::{Isa, Kernel};
 use super::pack::{Any, Fixed};
-use super::{Behind, DecodeBlock, EncodeBlock, EncodedParts, Kernels, WideLanes, WideRows};
+use super::cascade::{CascadeBlock, CascadeScratch, CascadeSource, DecodeCascade, EncodeCascade};
+use super::{Behind, DecodeBlock, EncodeBlock, EncodedPlanes, Kernels, WideLanes, WideRows};
 
 /// Evaluates an expression with `$width` as a [`Width`](super::pack::Width): known to the compiler if the instruction set wants it.
 macro_rules! with_width {
@@ -47,20 +48,20 @@ impl<I: Isa> Kernels for I {
     fn encode(
         self,
         block: &EncodeBlock<'_>,
-        parts: &mut EncodedParts<'_>,
+        planes: &mut EncodedPlanes<'_>,
+        segment: &mut [u8],
         behind: Option<&mut [Behind<'_>; 3]>,
         wide: &mut WideRows,
     ) {
         match block.dtype {
-            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, parts, behind, wide),
-            Dtype::F16 => encode_planes::<I, F16>(self, block, parts, behind, wide),
-            Dtype::F32 => encode_planes::<I, F32>(self, block, parts, behind, wide),
+            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, planes, behind, wide),
+            Dtype::F16 => encode_planes::<I, F16>(self, block, planes, behind, wide),
+            Dtype::F32 => encode_planes::<I, F32>(self, block, planes, behind, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
         let common_width = usize::from(block.windows.common_width());
-        if !parts.segment.is_empty() {
+        if !segment.is_empty() {
             let wide = &*wide;
-            let segment = &mut *parts.segment;
             with_width!(I, block.wide.high_width(block.windows), high_width => {
                 self.vectorise(PackSegment { high_width, common_width, wide, segment });
             });
@@ -85,6 +86,46 @@ impl<I: Isa> Kernels for I {
         }
     }
 
+    fn decode_cascade(
+        self,
+        block: &CascadeBlock<'_>,
+        target: &mut [u8],
+        behind: Option<&mut Behind<'_>>,
+        scratch: &mut CascadeScratch,
+    ) {
+        macro_rules! decode {
+            ($float:ty) => {
+                self.vectorise_with_bits(DecodeCascade { block, target, behind, scratch, float: PhantomData::<$float> })
+            };
+        }
+        match block.dtype {
+            Dtype::Bf16 => decode!(Bf16),
+            Dtype::F16 => decode!(F16),
+            Dtype::F32 => decode!(F32),
+            Dtype::Opaque => unreachable!("opaque bytes are always stored"),
+        }
+    }
+
+    fn encode_cascade(
+        self,
+        block: &CascadeSource<'_>,
+        planes: &mut EncodedPlanes<'_>,
+        behind: Option<&mut [Behind<'_>; 3]>,
+        scratch: &mut CascadeScratch,
+    ) -> usize {
+        macro_rules! encode {
+            ($float:ty) => {
+                self.vectorise_with_bits(EncodeCascade { block, planes, behind, scratch, float: PhantomData::<$float> })
+            };
+        }
+        match block.dtype {
+            Dtype::Bf16 => encode!(Bf16),
+            Dtype::F16 => encode!(F16),
+            Dtype::F32 => encode!(F32),
+            Dtype::Opaque => unreachable!("opaque bytes are always stored"),
+        }
+    }
+
     fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>) {
         self.vectorise(StreamRest { source, behind });
     }
@@ -97,13 +138,13 @@ impl<I: Isa> Kernels for I {
 fn encode_planes<I: Isa, F: Float>(
     isa: I,
     block: &EncodeBlock<'_>,
-    parts: &mut EncodedParts<'_>,
+    planes: &mut EncodedPlanes<'_>,
     behind: Option<&mut [Behind<'_>; 3]>,
     wide: &mut WideRows,
 ) {
     let float = PhantomData::<F>;
     with_width!(I, block.windows.common_width(), common_width => {
-        isa.vectorise(EncodePlanes { common_width, block, parts, behind, wide, float });
+        isa.vectorise(EncodePlanes { common_width, block, planes, behind, wide, float });
     });
 }
 

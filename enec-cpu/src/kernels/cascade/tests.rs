@@ -1,0 +1,126 @@
+//! Every way to move bits on every instruction set against the scalar kernels, block by block.
+
+use enec_format::Dtype;
+use enec_format::geometry::{BLOCK_TILES, TILE_BYTE_PLANE_BYTES, TILE_ELEMENTS};
+
+use super::{CascadeBlock, CascadeScratch, CascadeSource, TILE_LOW_BYTES};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::Avx2;
+use crate::kernels::{EncodedPlanes, Kernels, Portable, Scalar};
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 ^ self.0 >> 29
+    }
+
+    fn byte(&mut self) -> u8 {
+        (self.next() >> 32).to_le_bytes()[0]
+    }
+}
+
+/// What a block becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Encoded {
+    planes: [Vec<u8>; 3],
+    segment: Vec<u8>,
+}
+
+fn encode(kernels: impl Kernels, block: &CascadeSource<'_>, scratch: &mut CascadeScratch) -> Encoded {
+    let tiles = block.elements.len() / block.dtype.tile_bytes();
+    let lens = [TILE_BYTE_PLANE_BYTES, block.dtype.tile_extra_bytes(), TILE_LOW_BYTES];
+    let mut planes = lens.map(|len| vec![0xA5; tiles * len]);
+    let [byte_plane, extra_plane, low_plane] = &mut planes;
+    let mut written = EncodedPlanes { byte_plane, extra_plane, low_plane };
+    let len = kernels.encode_cascade(block, &mut written, None, scratch);
+    Encoded { planes, segment: scratch.segment(len).to_vec() }
+}
+
+fn decode(kernels: impl Kernels, block: &CascadeBlock<'_>, scratch: &mut CascadeScratch) -> Vec<u8> {
+    let mut target = vec![0xA5; block.tiles.len() * block.dtype.tile_bytes()];
+    kernels.decode_cascade(block, &mut target, None, scratch);
+    target
+}
+
+fn check(kernels: impl Kernels, scratch: &mut CascadeScratch, random: &mut Random, what: &str) {
+    for dtype in Dtype::FLOATS {
+        for levels in 1..=5 {
+            for round in 0..8_u64 {
+                let mut symbols: Vec<u8> = (0..=dtype.exponent_mask()).collect();
+                for index in 0..15 {
+                    let rest = u64::try_from(symbols.len() - index).unwrap();
+                    symbols.swap(index, index + usize::try_from(random.next() % rest).unwrap());
+                }
+                symbols.truncate(3 * levels);
+                let tiles = if round % 2 == 0 { BLOCK_TILES } else { usize::from(random.byte()) % BLOCK_TILES + 1 };
+                let elements = elements(dtype, tiles, &symbols, round, random);
+                let source = CascadeSource { dtype, levels, symbols: &symbols, elements: &elements };
+                let encoded = encode(kernels, &source, scratch);
+                let what = format!("{what} {dtype:?} {levels} levels, round {round}");
+                assert!(encoded == encode(Scalar, &source, &mut scratch.clone()), "{what}");
+                for (start, end) in [(0, tiles), (tiles / 2, tiles), (tiles / 3, tiles * 2 / 3)] {
+                    let tile = |plane: &[u8], tiles: usize| plane.len() / tiles;
+                    let part = |plane: &[u8]| plane[start * tile(plane, tiles)..end * tile(plane, tiles)].to_vec();
+                    let [byte_plane, extra_plane] = [part(&encoded.planes[0]), part(&encoded.planes[1])];
+                    let block = CascadeBlock {
+                        dtype,
+                        levels,
+                        symbols: &symbols,
+                        tiles: start..end,
+                        byte_plane: &byte_plane,
+                        extra_plane: &extra_plane,
+                        low_plane: &encoded.planes[2],
+                        segment: &encoded.segment,
+                    };
+                    assert!(decode(kernels, &block, scratch) == part(&elements), "{what}, {start}..{end}");
+                    // Bytes that were never validated: any codes, and a segment that is too short for them.
+                    let mut changed = encoded.clone();
+                    changed.planes[2].fill_with(|| random.byte());
+                    changed.segment.fill_with(|| random.byte() | random.byte());
+                    let cut = usize::try_from(random.next()).unwrap() % (changed.segment.len() + 1);
+                    let (low_plane, segment) = (&changed.planes[2][..], &changed.segment[..cut]);
+                    let block = CascadeBlock { low_plane, segment, ..block };
+                    let expected = decode(Scalar, &block, scratch);
+                    assert!(decode(kernels, &block, scratch) == expected, "{what}, {start}..{end} of random codes");
+                }
+            }
+        }
+    }
+}
+
+/// Elements whose exponents are symbols, the more often the higher their rank, or anything.
+fn elements(dtype: Dtype, tiles: usize, symbols: &[u8], round: u64, random: &mut Random) -> Vec<u8> {
+    let mut elements = Vec::new();
+    for _ in 0..tiles * TILE_ELEMENTS {
+        let rank = match round {
+            0 | 1 => usize::try_from((random.next() >> 20 | 1 << 40).trailing_zeros()).unwrap(),
+            2 | 3 => usize::from(random.byte()) % 20,
+            4 => symbols.len() - 1,
+            5 => symbols.len(),
+            6 => usize::from(random.byte() % 64 == 0) * 14,
+            _ => usize::from(random.byte()) % 3,
+        };
+        let exponent = symbols.get(rank).copied().unwrap_or_else(|| random.byte() & dtype.exponent_mask());
+        let (noise, exponent) = ((random.next() >> 32).to_le_bytes(), u32::from(exponent));
+        let noise = u32::from_le_bytes([noise[0], noise[1], noise[2], noise[3]]);
+        match dtype {
+            Dtype::F32 => elements.extend((noise & 0x807F_FFFF | exponent << 23).to_le_bytes()),
+            Dtype::F16 => elements.extend((noise & 0x83FF | exponent << 10).to_le_bytes()[..2].iter()),
+            _ => elements.extend((noise & 0x807F | exponent << 7).to_le_bytes()[..2].iter()),
+        }
+    }
+    elements
+}
+
+#[test]
+fn all_kernels_agree_with_the_scalar_ones() {
+    let scratch = &mut Box::new(CascadeScratch::ZERO);
+    check(Portable, scratch, &mut Random(1), "portable");
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = Avx2::new() {
+        check(avx2, scratch, &mut Random(2), "avx2");
+        check(avx2.without_bmi2(), scratch, &mut Random(3), "avx2 without BMI2");
+    }
+}
