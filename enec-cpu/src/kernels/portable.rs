@@ -228,9 +228,8 @@ impl Isa for Portable {
     fn places(self, exponents: &[Words; 8], table: &PlaceTable) -> [Words; 8] {
         let mut places = *exponents;
         for places in &mut places {
-            *places = places.map(|pair| {
-                u16::from_le_bytes(pair.to_le_bytes().map(|exponent| table.places[usize::from(exponent)]))
-            });
+            *places = places
+                .map(|pair| u16::from_le_bytes(pair.to_le_bytes().map(|exponent| table.places[usize::from(exponent)])));
         }
         places
     }

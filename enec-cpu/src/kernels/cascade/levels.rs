@@ -84,7 +84,14 @@ impl LevelPlaces {
     /// Writes the segment of a block to the front of `segment`, which is as long as the longest one, given the places of the `elements` that
     /// reached level 2 and the raw exponents, as many as these places say. Returns its length.
     #[inline(always)]
-    pub(super) fn write<B: Bits>(&mut self, bits: B, levels: usize, elements: usize, raw: &[u8], segment: &mut Segment) -> usize {
+    pub(super) fn write<B: Bits>(
+        &mut self,
+        bits: B,
+        levels: usize,
+        elements: usize,
+        raw: &[u8],
+        segment: &mut Segment,
+    ) -> usize {
         let (mut count, mut start) = (elements, 0);
         for index in 0..levels - 1 {
             let (these, next) = self.0.split_at_mut(index + 1);
