@@ -119,9 +119,14 @@ pub fn roundtrip_seeds() -> Result<Vec<(String, Vec<u8>)>> {
             let [index, number, ..] = (index | number << 8).to_le_bytes();
             let [low, high, ..] =
                 [TILE_ELEMENTS, BLOCK_ELEMENTS + 1, 2000, 3 * TILE_ELEMENTS + 7][usize::from(number % 4)].to_le_bytes();
-            let prefix = [index, dtype.exponent_mask() / 2, number % 9, number % 16, low, high];
+            let prefix = [index, dtype.exponent_mask() / 2, number % 9, number % 8, low, high];
             let pattern = input.bytes(dtype, 300 + usize::from(number));
             seeds.push((format!("{}_{name}", dtype.name().to_lowercase()), [&prefix[..], &pattern].concat()));
+            if number % 3 == 0 {
+                let prefix = [index, dtype.exponent_mask() / 2, number, number % 8 | CASCADE, low, high];
+                let name = format!("{}_cascade_{name}", dtype.name().to_lowercase());
+                seeds.push((name, [&prefix[..], &pattern].concat()));
+            }
         }
     }
     Ok(seeds)
