@@ -56,7 +56,7 @@ fn coding(dtype: Dtype, base: u8, width: u8, flags: u8, elements: &[u8]) -> Resu
         }
         (true, false) => {
             // An odd step makes them distinct.
-            let (levels, step) = (1 + width % 5, width / 5 | 1);
+            let (levels, step) = (1 + width % 5, (width / 5) | 1);
             let symbol = |rank: u8| base.wrapping_add(rank.wrapping_mul(step)) & dtype.exponent_mask();
             Ok(Cascade::new(dtype, &(0..3 * levels).map(symbol).collect::<Vec<_>>())?.into())
         }
@@ -123,7 +123,7 @@ pub fn roundtrip_seeds() -> Result<Vec<(String, Vec<u8>)>> {
             let pattern = input.bytes(dtype, 300 + usize::from(number));
             seeds.push((format!("{}_{name}", dtype.name().to_lowercase()), [&prefix[..], &pattern].concat()));
             if number % 3 == 0 {
-                let prefix = [index, dtype.exponent_mask() / 2, number, number % 8 | CASCADE, low, high];
+                let prefix = [index, dtype.exponent_mask() / 2, number, (number % 8) | CASCADE, low, high];
                 let name = format!("{}_cascade_{name}", dtype.name().to_lowercase());
                 seeds.push((name, [&prefix[..], &pattern].concat()));
             }
