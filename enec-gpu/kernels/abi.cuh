@@ -3,7 +3,7 @@
 // Every entry point takes (address of a table of jobs in device memory, number of jobs), so that a batch of tensors is one launch. All
 // fields are 64 bits wide, except for pairs of 32: there is no padding. Addresses are device addresses; offsets are bytes
 // from `stream`. Tables and scratch lie at multiples of 16 bytes; `stream`, `elements`, `from` and `to` may lie anywhere: at multiples of 16
-// rows are read and written 8 or 16 bytes per thread, elsewhere byte by byte.
+// rows are read and written 8 or 16 bytes per thread, elsewhere byte by byte and much slower.
 //
 // A launch has WARPS * 32 threads per thread block (CTA), in x only. A job's CTAs follow each other, those of the job before come first: `first_cta`
 // is the running sum, the grid is the sum over all jobs, at most 2^31 - 1. A job may have no CTA. No shared memory is asked for at launch.
@@ -90,5 +90,10 @@ struct CopyJob {
     u64 len;
     u64 zeros;          // at most 64
 };
+
+// An entry point.
+#ifndef ENTRY
+#define ENTRY(name) extern "C" __global__ void __launch_bounds__(WARPS * 32) name
+#endif
 
 #endif
