@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use enec_gpu::cuda::launcher::{Address, Description, Event, Failure, Launch, Launcher, Queue, Result};
 
-/// Runs a kernel: its entry point, thread blocks, address of the jobs, number of jobs.
-pub type Runner = Box<dyn Fn(&str, u32, u64, u32) + Send + Sync>;
+/// Runs a kernel: its entry point, thread blocks, address of the jobs, number of jobs. An error is the device's.
+pub type Runner = Box<dyn Fn(&str, u32, u64, u32) -> Result<(), String> + Send + Sync>;
 
 /// What memory holds before anybody has written it.
 const POISON: u8 = 0xA5;
@@ -137,7 +137,7 @@ impl State {
             }
             Operation::Launch(launch) => {
                 self.check(launch.units, 1)?;
-                run(launch.kernel.name(), launch.blocks, launch.units, launch.count);
+                run(launch.kernel.name(), launch.blocks, launch.units, launch.count).map_err(Failure)?;
             }
             Operation::Record { event, record } => self.events[event].run = record,
             Operation::Wait { .. } => {}
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     fn launcher(seed: u64) -> HostLauncher {
-        HostLauncher::new("host", "test", Box::new(|_, _, _, _| {}), seed)
+        HostLauncher::new("host", "test", Box::new(|_, _, _, _| Ok(())), seed)
     }
 
     #[test]

@@ -3,12 +3,14 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to the person who started it")]
 
 mod bench;
+mod codegen;
 mod command;
 mod demo;
 mod fuzz;
 mod golden;
 mod packages;
 mod peers;
+mod python;
 mod setup;
 mod test;
 mod tidy;
@@ -31,6 +33,8 @@ enum Task {
     Demo,
     /// Write the golden streams under `testdata/`
     Golden(golden::Options),
+    /// Generate the format's constants for kernels, and compile the CUDA kernels to PTX
+    Codegen(codegen::Options),
     /// Run the fuzz targets for a while each
     Fuzz(fuzz::Options),
     /// Run the benchmarks; all arguments go to `enec-bench`
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Demo => demo::run(),
         Task::Golden(options) => golden::run(&options),
+        Task::Codegen(options) => codegen::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
     };
