@@ -1,0 +1,19 @@
+//! The CUDA kernels of `enec-gpu`, compiled by g++ and run on the host: one fiber per thread, one warp at a time.
+//!
+//! What it finds: wrong results, a barrier or a lane's turn that is missing, accesses out of bounds or misaligned. What it does not: races within a
+//! warp without a meeting in between, the order of memory between CTAs, speed.
+
+#![deny(unsafe_code)]
+
+mod driver;
+mod fault;
+#[allow(unsafe_code, reason = "device memory is host memory here")]
+mod launcher;
+#[cfg(has_shim)]
+#[allow(unsafe_code, reason = "it calls what g++ has compiled")]
+mod shim;
+
+pub use driver::{DRIVER, open};
+pub use fault::{FAULTS, Fault};
+#[cfg(has_shim)]
+pub use shim::{Kernels, Order, run};
