@@ -14,14 +14,14 @@ use std::time::Duration;
 use enec_gpu::cuda::launcher::{Address, Description, Event, Failure, Launch, Launcher, Queue, Result};
 
 /// Runs a kernel: its entry point, thread blocks, address of the jobs, number of jobs. An error is the device's.
-pub type Runner = Box<dyn Fn(&str, u32, u64, u32) -> Result<(), String> + Send + Sync>;
+pub(crate) type Runner = Box<dyn Fn(&str, u32, u64, u32) -> Result<(), String> + Send + Sync>;
 
 /// What memory holds before anybody has written it.
 const POISON: u8 = 0xA5;
 const ALIGNMENT: usize = 256;
 
 /// A launcher that defers operations.
-pub struct HostLauncher {
+pub(crate) struct HostLauncher {
     description: Description,
     run: Runner,
     state: Mutex<State>,
@@ -54,8 +54,7 @@ enum Operation {
 
 impl HostLauncher {
     /// A device of this name. `seed` decides in which order queues run.
-    #[must_use]
-    pub fn new(name: &str, fingerprint: &str, run: Runner, seed: u64) -> Self {
+    pub(crate) fn new(name: &str, fingerprint: &str, run: Runner, seed: u64) -> Self {
         let (name, fingerprint) = (name.to_owned(), fingerprint.to_owned());
         let state = State {
             queues: Default::default(),
