@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use enec_core::{Backend, Driver, Error, OpenOptions, Result};
+use enec_gpu::cuda::launcher::Queue;
 use enec_gpu::cuda::{CudaBackend, Names, Settings};
 
 use crate::launcher::HostLauncher;
@@ -44,6 +45,23 @@ pub fn open(options: &OpenOptions, kernels: Kernels) -> Result<Arc<dyn Backend>>
     if !cfg!(has_shim) {
         return refused("kernels run on the host only on Linux on x86-64".into());
     }
+    let settings = Settings { threads: options.threads.unwrap_or(SETTINGS.threads), ..SETTINGS };
+    Ok(Arc::new(backend(kernels, variant, settings, 1, &[])?))
+}
+
+/// The backend itself: with staging buffers of any size, queues run in the order of a seed, and some queues that go on without waiting for
+/// events. The variant is one of those that [`DRIVER`] lists.
+///
+/// # Errors
+///
+/// [`Error::Argument`] if the settings are too small.
+pub fn backend(
+    kernels: Kernels,
+    variant: &'static str,
+    settings: Settings,
+    seed: u64,
+    heedless: &[Queue],
+) -> Result<CudaBackend> {
     let launches = AtomicU64::new(0);
     let order = move || match variant {
         "forward" => Order::Forward,
@@ -55,8 +73,7 @@ pub fn open(options: &OpenOptions, kernels: Kernels) -> Result<Arc<dyn Backend>>
         // SAFETY: the launcher calls this for launches of the backend only, which answers for the tables and what they name.
         unsafe { run(kernels, order(), name, ctas, jobs, count) }
     };
-    let launcher = HostLauncher::new("kernels on the host", "host fibers", Box::new(runner), 1);
+    let launcher = HostLauncher::new("kernels on the host", "host fibers", Box::new(runner), seed).heedless(heedless);
     let names = Names { backend: NAME, variant, variants: VARIANTS.into() };
-    let settings = Settings { threads: options.threads.unwrap_or(SETTINGS.threads), ..SETTINGS };
-    Ok(Arc::new(CudaBackend::new(Arc::new(launcher), names, settings)?))
+    CudaBackend::new(Arc::new(launcher), names, settings)
 }

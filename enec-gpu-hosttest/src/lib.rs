@@ -13,7 +13,10 @@ mod launcher;
 #[allow(unsafe_code, reason = "it calls what g++ has compiled")]
 mod shim;
 
-pub use driver::{DRIVER, open};
+pub use driver::{DRIVER, backend, open};
 pub use fault::{FAULTS, Fault};
 #[cfg(has_shim)]
 pub use shim::{Kernels, Order, run};
+
+/// Whether the kernels are compiled with sanitizers. Only then are there the faults that need them, and no others.
+pub const SANITIZED: bool = cfg!(sanitized);

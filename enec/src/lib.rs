@@ -66,6 +66,7 @@
 //! | name | feature | runs on |
 //! |---|---|---|
 //! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
+//! | `cuda` | `cuda` (default) | NVIDIA devices from Ampere on, with a driver from 525 on; nothing of CUDA is needed to build |
 //!
 //! [`open`] takes a backend's name, `NAME:INDEX`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and [`checkpoint`] take any.
 //!
@@ -85,6 +86,9 @@ pub use enec_core::{
     Backend, Codec, DeviceBuf, DeviceInfo, DeviceSlice, DeviceStream, Driver, Error, OpenOptions, Profile, Result,
     Target, checkpoint, search,
 };
+/// The CUDA backend, for what only its concrete type offers: memory and streams of others.
+#[cfg(feature = "cuda")]
+pub use enec_gpu::cuda;
 /// The CPU backend, for what only its concrete type offers.
 #[cfg(feature = "cpu")]
 pub use enec_cpu as cpu;

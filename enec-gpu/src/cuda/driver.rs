@@ -143,9 +143,7 @@ fn absent() -> String {
         Ok(folders) if !folders.is_empty() => format!("`{variable}` is `{folders}`"),
         _ => format!("`{variable}` is not set"),
     };
-    format!(
-        "no NVIDIA driver: `{library}` is not among the system's libraries and {folders}; install the driver, or add the folder of its library to `{variable}`"
-    )
+    format!("no NVIDIA driver: the loader does not find `{library}` ({folders}); install it, or name its folder there")
 }
 
 /// The driver's name and text of an error.
