@@ -186,7 +186,9 @@ fn read_log(log: &str) -> Result<Vec<(String, u32)>> {
             function = name.trim();
         } else if line.contains("stack frame") {
             if line.split(',').any(|part| number(part) != Some(0)) {
-                return Err(format!("`{function}` takes memory for what should be in registers: {}", line.trim()).into());
+                return Err(
+                    format!("`{function}` takes memory for what should be in registers: {}", line.trim()).into()
+                );
             }
         } else if let Some((_, used)) = line.split_once("Used ") {
             let kernel = kernel.take().ok_or("ptxas names no kernel")?;

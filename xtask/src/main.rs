@@ -5,6 +5,7 @@
 mod bench;
 mod codegen;
 mod command;
+mod cuda_bundle;
 mod demo;
 mod fuzz;
 mod golden;
@@ -35,6 +36,8 @@ enum Task {
     Golden(golden::Options),
     /// Generate the format's constants for kernels, and compile the CUDA kernels to PTX
     Codegen(codegen::Options),
+    /// Build the folder that checks and measures the CUDA backend on a machine with a device
+    CudaBundle(cuda_bundle::Options),
     /// Run the fuzz targets for a while each
     Fuzz(fuzz::Options),
     /// Run the benchmarks; all arguments go to `enec-bench`
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Task::Demo => demo::run(),
         Task::Golden(options) => golden::run(&options),
         Task::Codegen(options) => codegen::run(&options),
+        Task::CudaBundle(options) => cuda_bundle::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
     };
