@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-env-changed={SANITIZE}");
-    println!("cargo::rustc-check-cfg=cfg(has_shim)");
+    println!("cargo::rustc-check-cfg=cfg(has_shim)\ncargo::rustc-check-cfg=cfg(sanitized)");
     if env::var("CARGO_CFG_TARGET_ARCH")? != "x86_64" || env::var("CARGO_CFG_TARGET_OS")? != "linux" {
         return Ok(());
     }
@@ -37,7 +37,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for unit in UNITS {
         wrappers.push(wrap(&kernels, unit, "", &out, &mut lookup, &mut rows)?);
     }
-    for fault in FAULTS {
+    let sanitize = env::var(SANITIZE).unwrap_or_default();
+    for fault in FAULTS.iter().filter(|fault| fault.needs_sanitizer != sanitize.is_empty()) {
         let folder = out.join(fault.name);
         fs::create_dir_all(&folder)?;
         for file in fs::read_dir(&kernels)? {
@@ -60,15 +61,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     fs::write(&table, lookup)?;
 
-    let sanitize = env::var(SANITIZE).unwrap_or_default();
     let mut build = cc::Build::new();
     build.cpp(true).std("c++17").opt_level(1).warnings(true).flag("-Wno-unknown-pragmas").include(&shim);
     // Kernels read the same bytes in several sizes; a misaligned access is an error on the device, so it is one here.
     build.flag("-fno-strict-aliasing");
     let mut scheduler = build.clone();
     if sanitize.is_empty() {
+        // The only check that needs no library: what it finds ends the process.
         build.flag("-fsanitize=alignment").flag("-fsanitize-undefined-trap-on-error");
     } else {
+        println!("cargo::rustc-cfg=sanitized");
         build.flag(format!("-fsanitize={sanitize}")).flag("-fno-sanitize-recover=all").flag("-fno-omit-frame-pointer");
         for sanitizer in sanitize.split(',') {
             let library = match sanitizer {
@@ -99,9 +101,13 @@ fn wrap(
     let mut kernels = String::new();
     let mut count = 0;
     for line in fs::read_to_string(&source)?.lines() {
-        let Some((name, rest)) = line.strip_prefix("ENTRY(").and_then(|line| line.split_once(")(const ")) else { continue };
+        let Some((name, rest)) = line.strip_prefix("ENTRY(").and_then(|line| line.split_once(',')) else { continue };
+        let (_, rest) = rest.split_once("(const ").ok_or("an entry point without a table of jobs")?;
         let (job, _) = rest.split_once(' ').ok_or("an entry point without a table of jobs")?;
-        writeln!(kernels, "{{\"{name}\", [](uint64_t jobs, uint32_t count) {{ {name}((const {job} *)jobs, count); }}}},")?;
+        writeln!(
+            kernels,
+            "{{\"{name}\", [](uint64_t jobs, uint32_t count) {{ {name}((const {job} *)jobs, count); }}}},"
+        )?;
         count += 1;
     }
     let wrapper = out.join(format!("{table}.cpp"));

@@ -12,7 +12,7 @@
 #define __shared__ static __thread
 #define __launch_bounds__(...)
 #define __builtin_assume(condition) ((void)0)
-#define ENTRY(name) static void name
+#define ENTRY(name, ctas) static void name
 
 struct alignas(8) uint2 {
     unsigned x, y;
@@ -109,6 +109,7 @@ static inline unsigned __byte_perm(unsigned first, unsigned second, unsigned sel
     return result;
 }
 template <class T> static inline T __ldg(const T *from) { return *from; }
+template <class T> static inline void __stwb(T *to, T value) { *to = value; }
 static inline bool __isGlobal(const void *) { return true; }
 
 static inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }

@@ -17,6 +17,8 @@ pub struct Fault {
     pub caught_by: &'static str,
     /// The order of warps in which they must.
     pub variant: &'static str,
+    /// Whether only a sanitizer sees it.
+    pub needs_sanitizer: bool,
 }
 
 /// Every fault.
@@ -29,6 +31,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "rank = before + __popc(bits & low_bits(shift + 1));",
         caught_by: "parity/bf16/weights",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "rank_of_tile",
@@ -38,6 +41,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "__shfl_sync(0xFFFFFFFFu, ends - __popc(word), tile * 4)",
         caught_by: "parity/bf16/weights",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "mask_word",
@@ -47,6 +51,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "(lane / 8 ^ 1) * 4, word);",
         caught_by: "windows/bf16/wide_lanes",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "mask_of_short_block",
@@ -56,6 +61,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "lane < tiles * TILE_MASK_BYTES ?",
         caught_by: "parity/bf16/sizes",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "warp_sum",
@@ -65,6 +71,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "distance < 16; distance *= 2",
         caught_by: "windows/bf16/wide_lanes",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "barrier_before_summary",
@@ -74,6 +81,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "    if (threadIdx.x == 0) {\n        Summary of_block",
         caught_by: "windows/bf16/wide_lanes",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "segment_offset",
@@ -83,6 +91,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "job.variable + (block == 0 ? 0 : entry.end - start) * SEGMENT_UNIT,",
         caught_by: "windows/bf16/wide_lanes",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "row_padding",
@@ -92,6 +101,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "tile.wide.in_block + lane + 1 < row_words) {",
         caught_by: "windows/bf16/wide_lanes",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "section_padding",
@@ -99,8 +109,9 @@ pub const FAULTS: &[Fault] = &[
         file: "encode.cu",
         original: "zero(job.stream + mask_end, align_up(mask_end) - mask_end);",
         replacement: "zero(job.stream + mask_end, mask_end % 32);",
-        caught_by: "parity/bf16/sizes",
+        caught_by: "placement/aligned/device_to_device",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "tail",
@@ -108,8 +119,9 @@ pub const FAULTS: &[Fault] = &[
         file: "encode.cu",
         original: "copy(job.stream + tail_start, tail, job.tail_len);",
         replacement: "copy(job.stream + tail_start, tail, job.tail_len / 16 * 16);",
-        caught_by: "parity/bf16/tails",
+        caught_by: "placement/aligned/device_to_device",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "last_bytes_of_copy",
@@ -117,8 +129,9 @@ pub const FAULTS: &[Fault] = &[
         file: "memory.cuh",
         original: "for (u64 at = done + threadIdx.x; at < len;",
         replacement: "for (u64 at = done + threadIdx.x; at + 1 < len;",
-        caught_by: "parity/bf16/tails",
+        caught_by: "placement/aligned/device_to_device",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "guard_bit",
@@ -128,6 +141,7 @@ pub const FAULTS: &[Fault] = &[
         replacement: "(wide_base & halves);",
         caught_by: "corrupt/bf16/hostile",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "guard_bit_of_count",
@@ -137,14 +151,26 @@ pub const FAULTS: &[Fault] = &[
         replacement: "base = pair(job.common_base);",
         caught_by: "parity/bf16/",
         variant: "forward",
+        needs_sanitizer: false,
     },
     Fault {
         name: "bound_of_segment",
         units: &["decode"],
         file: "decode.cu",
         original: "if (!fits || entry.end - start < result.high_width * result.wide.row_units()) {",
-        replacement: "if (!fits && false) {",
+        replacement: "if (!fits) {",
         caught_by: "corrupt/bf16/changed/device",
         variant: "forward",
+        needs_sanitizer: true,
+    },
+    Fault {
+        name: "alignment",
+        units: &["decode"],
+        file: "memory.cuh",
+        original: "start((const u8 *)address), aligned(address % 16 == 0) {}",
+        replacement: "start((const u8 *)address), aligned(true) {}",
+        caught_by: "placement/odd/device_to_device",
+        variant: "forward",
+        needs_sanitizer: false,
     },
 ];

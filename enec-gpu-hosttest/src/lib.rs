@@ -9,13 +9,11 @@ mod driver;
 mod fault;
 #[allow(unsafe_code, reason = "device memory is host memory here")]
 mod launcher;
-#[cfg(has_shim)]
 #[allow(unsafe_code, reason = "it calls what g++ has compiled")]
 mod shim;
 
 pub use driver::{DRIVER, backend, open};
 pub use fault::{FAULTS, Fault};
-#[cfg(has_shim)]
 pub use shim::{Kernels, Order, run};
 
 /// Whether the kernels are compiled with sanitizers. Only then are there the faults that need them, and no others.

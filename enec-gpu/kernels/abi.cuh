@@ -91,9 +91,9 @@ struct CopyJob {
     u64 zeros;          // at most 64
 };
 
-// An entry point.
+// An entry point of which `ctas` CTAs at least fit a multiprocessor: three leave 80 registers to a thread, two 128.
 #ifndef ENTRY
-#define ENTRY(name) extern "C" __global__ void __launch_bounds__(WARPS * 32) name
+#define ENTRY(name, ctas) extern "C" __global__ void __launch_bounds__(WARPS * 32, ctas) name
 #endif
 
 #endif

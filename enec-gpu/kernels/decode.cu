@@ -155,7 +155,7 @@ template <class Float> struct Join {
 
 // The same for any widths and any alignment, row by row.
 template <class Float>
-__device__ __noinline__ void decode_any(const Input stream, const Output elements, const Tile tile) {
+__device__ __forceinline__ void decode_any(const Input stream, const Output elements, const Tile tile) {
     const Expansion expansion(tile.wide.own);
     const auto low_row = [&](u32 row) { return stream.quad(tile.low_plane + row * ROW_BYTES); };
     const auto extra_row = [&](u32 row) { return stream.quad(tile.extra_plane + row * ROW_BYTES); };
@@ -201,13 +201,13 @@ template <class Float> __device__ __forceinline__ void decode(const DecodeJob *j
     const Output aligned_elements = Output::known_aligned(job.elements);
     Lanes<Float> lanes(aligned_stream, aligned_elements, tile);
     UnpackHigh<Float> high{lanes};
-    with_width<0, Float::EXPONENT_BITS>(tile.high_width, high);
+    with_width<0, Float::EXPONENT_BITS - SMALLEST_WIDTH>(tile.high_width, high);
     Join<Float> join{lanes};
     with_width<SMALLEST_WIDTH, Float::LARGEST_WIDTH>(tile.common_width, join);
 }
 
 } // namespace
 
-ENTRY(enec_decode_bf16)(const DecodeJob *jobs, u32 count) { decode<Bf16>(jobs, count); }
-ENTRY(enec_decode_f16)(const DecodeJob *jobs, u32 count) { decode<F16>(jobs, count); }
-ENTRY(enec_decode_f32)(const DecodeJob *jobs, u32 count) { decode<F32>(jobs, count); }
+ENTRY(enec_decode_bf16, 3)(const DecodeJob *jobs, u32 count) { decode<Bf16>(jobs, count); }
+ENTRY(enec_decode_f16, 3)(const DecodeJob *jobs, u32 count) { decode<F16>(jobs, count); }
+ENTRY(enec_decode_f32, 2)(const DecodeJob *jobs, u32 count) { decode<F32>(jobs, count); }

@@ -51,14 +51,14 @@ struct Summary {
     __device__ __forceinline__ u32 packed() const { return lanes | largest << 16 | smallest << 24; }
 };
 
-// Writes the mask of a tile, and returns what the thread's lanes add to the summary.
-template <class Float>
+// Writes the mask of a tile, and returns what the thread's lanes add to the summary. Rows are loaded `AT_ONCE`.
+template <class Float, int AT_ONCE>
 __device__ __forceinline__ Summary analyse(const EncodeJob &job, const Input &elements, const Output &stream, u64 tile) {
     const u32 lane = threadIdx.x % 32;
     const u32 guard = pair(0x0100), base = pair(job.common_base) | guard;
     u32 outside[2] = {0, 0};
     u32 largest[2][2] = {{0, 0}, {0, 0}}, smallest[2][2] = {{~0u, ~0u}, {~0u, ~0u}};
-#pragma unroll
+#pragma unroll AT_ONCE
     for (u32 row = 0; row < ROWS; row++) {
         const Row loaded = load<Float>(elements, tile, row);
 #pragma unroll
@@ -108,9 +108,9 @@ template <class Float> __device__ __forceinline__ void count(const EncodeJob *jo
         const Input elements(job.elements);
         const Output stream(job.stream);
         if (elements.aligned && stream.aligned) {
-            summary = analyse<Float>(job, Input::known_aligned(job.elements), Output::known_aligned(job.stream), tile);
+            summary = analyse<Float, ROWS>(job, Input::known_aligned(job.elements), Output::known_aligned(job.stream), tile);
         } else {
-            summary = analyse<Float>(job, elements, stream, tile);
+            summary = analyse<Float, 1>(job, elements, stream, tile);
         }
     }
     __shared__ u32 of_warps[WARPS];
@@ -126,7 +126,7 @@ template <class Float> __device__ __forceinline__ void count(const EncodeJob *jo
         for (u32 index = 0; index < WARPS; index++) {
             of_block.add(Summary::unpack(of_warps[index]));
         }
-        ((u32 *)job.blocks)[block] = of_block.packed();
+        Output::known_aligned(job.blocks).pair_of_words(block * 4, of_block.packed());
     }
 }
 
@@ -149,7 +149,7 @@ constexpr u32 THREAD_BLOCKS = 16, ROUND_BLOCKS = THREAD_BLOCKS * WARPS * 32;
 __device__ __forceinline__ void scan(const EncodeJob &job) {
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const u64 blocks = (job.tiles + BLOCK_TILES - 1) / BLOCK_TILES;
-    const u32 *summaries = (const u32 *)job.blocks;
+    const Input summaries = Input::known_aligned(job.blocks);
     const Output stream(job.stream);
     __shared__ u32 of_warps[WARPS];
     u64 end = 0;
@@ -157,7 +157,7 @@ __device__ __forceinline__ void scan(const EncodeJob &job) {
         const u64 first = round + threadIdx.x * THREAD_BLOCKS;
         u32 units = 0;
         for (u32 index = 0; index < THREAD_BLOCKS && first + index < blocks; index++) {
-            units += WideWindow(Summary::unpack(summaries[first + index]), job.common_width).units;
+            units += WideWindow(Summary::unpack(summaries.pair_of_words((first + index) * 4)), job.common_width).units;
         }
         const u32 scanned = warp_scan(units);
         if (lane == 31) {
@@ -173,7 +173,7 @@ __device__ __forceinline__ void scan(const EncodeJob &job) {
         __syncthreads();
         u64 own_end = job.first_segment + end + before + scanned - units;
         for (u32 index = 0; index < THREAD_BLOCKS && first + index < blocks; index++) {
-            const WideWindow window(Summary::unpack(summaries[first + index]), job.common_width);
+            const WideWindow window(Summary::unpack(summaries.pair_of_words((first + index) * 4)), job.common_width);
             own_end += window.units;
             const u32 low = window.base | window.width << 8 | (u32)(own_end >> 32) << 16;
             stream.quad(job.table + (first + index) * TABLE_ENTRY_BYTES, Quad{{low, (u32)own_end}});
@@ -182,7 +182,8 @@ __device__ __forceinline__ void scan(const EncodeJob &job) {
     }
     if (threadIdx.x == 0) {
         const bool coded = end <= job.variable_limit / SEGMENT_UNIT;
-        *(EncodeResult *)job.result = EncodeResult{coded ? end * SEGMENT_UNIT : 0, coded};
+        const u64 len = coded ? end * SEGMENT_UNIT : 0;
+        Output::known_aligned(job.result).four(0, make_uint4((u32)len, (u32)(len >> 32), coded, 0));
     }
 }
 
@@ -336,7 +337,7 @@ template <class Float> struct PackHigh {
 };
 
 // The same for any widths and any alignment, word by word.
-template <class Float> __device__ __noinline__ void write_any(const Input elements, const Output stream, const Tile tile) {
+template <class Float> __device__ __forceinline__ void write_any(const Input elements, const Output stream, const Tile tile) {
     const u32 exponent_mask = pair(low_bits(Float::EXPONENT_BITS));
     const auto rotated = [&](u32 row) {
         const Quad value = load<Float>(elements, tile.index, row).value;
@@ -414,7 +415,8 @@ template <class Float> __device__ __forceinline__ void store(const EncodeJob &jo
 
 template <class Float> __device__ __forceinline__ void write(const EncodeJob *jobs, u32 count) {
     const EncodeJob &job = find_job(jobs, count);
-    const EncodeResult result = *(const EncodeResult *)job.result;
+    const uint4 words = Input::known_aligned(job.result).four(0);
+    const EncodeResult result = {(u64)words.y << 32 | words.x, words.z};
     const u64 block = blockIdx.x - job.first_cta;
     if (!result.coded) {
         store<Float>(job, block);
@@ -441,7 +443,7 @@ template <class Float> __device__ __forceinline__ void write(const EncodeJob *jo
         PackLow<Float> low{lanes};
         with_width<SMALLEST_WIDTH, Float::LARGEST_WIDTH>(tile.common_width, low);
         PackHigh<Float> high{lanes};
-        with_width<0, Float::EXPONENT_BITS>(tile.high_width, high);
+        with_width<0, Float::EXPONENT_BITS - SMALLEST_WIDTH>(tile.high_width, high);
     }
     // The first tile's warp ends the rows of the segment.
     const u32 lane = threadIdx.x % 32, row_words = tile.wide.row_units() * SEGMENT_ROW_LANES;
@@ -454,13 +456,13 @@ template <class Float> __device__ __forceinline__ void write(const EncodeJob *jo
 
 } // namespace
 
-ENTRY(enec_encode_count_bf16)(const EncodeJob *jobs, u32 count_of_jobs) { count<Bf16>(jobs, count_of_jobs); }
-ENTRY(enec_encode_count_f16)(const EncodeJob *jobs, u32 count_of_jobs) { count<F16>(jobs, count_of_jobs); }
-ENTRY(enec_encode_count_f32)(const EncodeJob *jobs, u32 count_of_jobs) { count<F32>(jobs, count_of_jobs); }
+ENTRY(enec_encode_count_bf16, 3)(const EncodeJob *jobs, u32 count_of_jobs) { count<Bf16>(jobs, count_of_jobs); }
+ENTRY(enec_encode_count_f16, 3)(const EncodeJob *jobs, u32 count_of_jobs) { count<F16>(jobs, count_of_jobs); }
+ENTRY(enec_encode_count_f32, 3)(const EncodeJob *jobs, u32 count_of_jobs) { count<F32>(jobs, count_of_jobs); }
 
 // One CTA per job.
-ENTRY(enec_encode_scan)(const EncodeJob *jobs, u32) { scan(jobs[blockIdx.x]); }
+ENTRY(enec_encode_scan, 3)(const EncodeJob *jobs, u32) { scan(jobs[blockIdx.x]); }
 
-ENTRY(enec_encode_write_bf16)(const EncodeJob *jobs, u32 count_of_jobs) { write<Bf16>(jobs, count_of_jobs); }
-ENTRY(enec_encode_write_f16)(const EncodeJob *jobs, u32 count_of_jobs) { write<F16>(jobs, count_of_jobs); }
-ENTRY(enec_encode_write_f32)(const EncodeJob *jobs, u32 count_of_jobs) { write<F32>(jobs, count_of_jobs); }
+ENTRY(enec_encode_write_bf16, 3)(const EncodeJob *jobs, u32 count_of_jobs) { write<Bf16>(jobs, count_of_jobs); }
+ENTRY(enec_encode_write_f16, 3)(const EncodeJob *jobs, u32 count_of_jobs) { write<F16>(jobs, count_of_jobs); }
+ENTRY(enec_encode_write_f32, 3)(const EncodeJob *jobs, u32 count_of_jobs) { write<F32>(jobs, count_of_jobs); }

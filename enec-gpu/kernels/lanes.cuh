@@ -3,18 +3,7 @@
 #define ENEC_LANES
 
 #include "abi.cuh"
-
-#define ROWS 16u
-#define LANES 128u
-#define BLOCK_TILES 8u
-#define ROW_BYTES 256u
-#define TILE_MASK_BYTES 16u
-#define TILE_BYTE_PLANE_BYTES 2048u
-#define TABLE_ENTRY_BYTES 8u
-#define SEGMENT_UNIT 32u
-#define SEGMENT_ROW_LANES 16u
-#define HEADER_BYTES 64u
-#define ALIGNMENT 64u
+#include "format.cuh"
 
 // Four lanes: of one row of elements, or of one row of packed words.
 struct Quad {
@@ -28,13 +17,13 @@ __device__ constexpr u32 low_bits(u32 width) { return (1u << width) - 1u; }
 
 // A dtype as the kernels need to know it. Common widths from SMALLEST_WIDTH to LARGEST_WIDTH have code of their own.
 struct Bf16 {
-    static constexpr u32 EXPONENT_BITS = 8, ELEMENT_BYTES = 2, EXTRA_WIDTH = 0, TILE_EXTRA_BYTES = 0, LARGEST_WIDTH = 6;
+    static constexpr u32 EXPONENT_BITS = 8, ELEMENT_BYTES = 2, EXTRA_WIDTH = 0, TILE_EXTRA_BYTES = 0, LARGEST_WIDTH = 5;
 };
 struct F16 {
     static constexpr u32 EXPONENT_BITS = 5, ELEMENT_BYTES = 2, EXTRA_WIDTH = 3, TILE_EXTRA_BYTES = 768, LARGEST_WIDTH = 4;
 };
 struct F32 {
-    static constexpr u32 EXPONENT_BITS = 8, ELEMENT_BYTES = 4, EXTRA_WIDTH = 0, TILE_EXTRA_BYTES = 4096, LARGEST_WIDTH = 6;
+    static constexpr u32 EXPONENT_BITS = 8, ELEMENT_BYTES = 4, EXTRA_WIDTH = 0, TILE_EXTRA_BYTES = 4096, LARGEST_WIDTH = 5;
 };
 constexpr u32 SMALLEST_WIDTH = 1;
 

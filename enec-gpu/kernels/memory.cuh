@@ -54,7 +54,7 @@ struct Input {
     }
 };
 
-// Bytes that a kernel writes.
+// Bytes that a kernel writes. The stores are intrinsics because plain ones of two or four registers are taken apart again.
 struct Output {
     u8 *start;
     bool aligned; // to 16 bytes
@@ -73,7 +73,7 @@ struct Output {
 
     __device__ __forceinline__ void word(u64 offset, u32 value) const {
         if (aligned) {
-            *(u16 *)(start + offset) = (u16)value;
+            __stwb((u16 *)(start + offset), (u16)value);
         } else {
             byte(offset, value);
             byte(offset + 1, value >> 8);
@@ -82,7 +82,7 @@ struct Output {
 
     __device__ __forceinline__ void pair_of_words(u64 offset, u32 value) const {
         if (aligned) {
-            *(u32 *)(start + offset) = value;
+            __stwb((u32 *)(start + offset), value);
         } else {
             word(offset, value);
             word(offset + 2, value >> 16);
@@ -91,7 +91,7 @@ struct Output {
 
     __device__ __forceinline__ void quad(u64 offset, Quad value) const {
         if (aligned) {
-            *(uint2 *)(start + offset) = make_uint2(value.half[0], value.half[1]);
+            __stwb((uint2 *)(start + offset), make_uint2(value.half[0], value.half[1]));
         } else {
             pair_of_words(offset, value.half[0]);
             pair_of_words(offset + 4, value.half[1]);
@@ -100,7 +100,7 @@ struct Output {
 
     __device__ __forceinline__ void four(u64 offset, uint4 value) const {
         if (aligned) {
-            *(uint4 *)(start + offset) = value;
+            __stwb((uint4 *)(start + offset), value);
         } else {
             pair_of_words(offset, value.x);
             pair_of_words(offset + 4, value.y);
