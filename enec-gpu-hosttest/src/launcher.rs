@@ -305,7 +305,8 @@ mod tests {
     fn queues_run_in_order_and_wait_for_events() {
         for seed in 0..50 {
             let launcher = launcher(seed);
-            let (memory, event, end) = (launcher.allocate(8).unwrap(), launcher.event().unwrap(), launcher.event().unwrap());
+            let (memory, event, end) =
+                (launcher.allocate(8).unwrap(), launcher.event().unwrap(), launcher.event().unwrap());
             let (ones, mut found) = ([1_u8; 8], [0_u8; 8]);
             // SAFETY: everything lives until the end has been waited for.
             unsafe {

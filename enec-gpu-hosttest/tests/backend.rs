@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use enec_conformance::inputs::Input;
 use enec_core::search::search;
-use enec_core::{
-    Backend, DecodeBatch, DecodeJob, DeviceSlice, EncodeBatch, EncodeJob, Error, Result, Source, Target,
-};
+use enec_core::{Backend, DecodeBatch, DecodeJob, DeviceSlice, EncodeBatch, EncodeJob, Error, Result, Source, Target};
 use enec_format::geometry::{BLOCK_ELEMENTS, HEADER_BYTES, TILE_ELEMENTS};
 use enec_format::{Coding, DecodePlan, Dtype, EncodeOutcome, EncodePlan, Stream, reference};
 use enec_gpu::cuda::launcher::Queue;
@@ -25,8 +23,7 @@ fn open(settings: Settings, seed: u64, heedless: &[Queue]) -> CudaBackend {
 }
 
 fn tensor(dtype: Dtype, count: usize) -> (EncodePlan, Vec<u8>, Vec<u8>) {
-    let elements =
-        Input::Weights { seed: 7, top: u64::from(dtype.exponent_mask() / 2), zeros: 1 }.bytes(dtype, count);
+    let elements = Input::Weights { seed: 7, top: u64::from(dtype.exponent_mask() / 2), zeros: 1 }.bytes(dtype, count);
     let plan = EncodePlan::new(dtype, Coding::TwoWindows(search(dtype, &elements)), count).unwrap();
     let stream = reference::encode_plan(&plan, &elements).unwrap();
     (plan, elements, stream)
@@ -66,7 +63,8 @@ fn staging_buffers_of_any_size_and_number_give_the_same_bytes() {
 
 #[test]
 fn settings_that_are_too_small_are_refused() {
-    for settings in [Settings { turns: 0, ..SETTINGS }, Settings { buffer_bytes: SETTINGS.buffer_bytes - 1, ..SETTINGS }]
+    for settings in
+        [Settings { turns: 0, ..SETTINGS }, Settings { buffer_bytes: SETTINGS.buffer_bytes - 1, ..SETTINGS }]
     {
         assert!(matches!(backend(None, "forward", settings, 1, &[]), Err(Error::Argument(_))));
     }

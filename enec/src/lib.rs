@@ -86,14 +86,14 @@ pub use enec_core::{
     Backend, Codec, DeviceBuf, DeviceInfo, DeviceSlice, DeviceStream, Driver, Error, OpenOptions, Profile, Result,
     Target, checkpoint, search,
 };
-/// The CUDA backend, for what only its concrete type offers: memory and streams of others.
-#[cfg(feature = "cuda")]
-pub use enec_gpu::cuda;
 /// The CPU backend, for what only its concrete type offers.
 #[cfg(feature = "cpu")]
 pub use enec_cpu as cpu;
 pub use enec_format as format;
 pub use enec_format::{Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};
+/// The CUDA backend, for what only its concrete type offers: memory and streams of others.
+#[cfg(feature = "cuda")]
+pub use enec_gpu::cuda;
 
 /// The Rust example of the README, compiled as a test.
 #[cfg(doctest)]

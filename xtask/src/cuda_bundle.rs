@@ -9,7 +9,7 @@ use cargo_metadata::Message;
 use clap::Args;
 
 use crate::Result;
-use crate::command::{cargo, metadata, root, run as run_command};
+use crate::command::{cargo, metadata, root, run as run_command, succeeds};
 
 /// Run on the device's machine.
 const SCRIPT: &str = "enec-gpu/device/check.sh";
@@ -33,6 +33,8 @@ pub(crate) fn run(options: &Options) -> Result {
     for (name, program) in [("enec", "enec"), ("enec-bench", "enec-bench"), ("cuda", "conformance")] {
         let (_, path) = programs.iter().find(|(target, _)| target == name).ok_or(format!("cargo built no `{name}`"))?;
         fs::copy(path, folder.join(program))?;
+        // Most of them is line tables, and they are carried about. Without the tool they are just larger.
+        succeeds(Command::new("strip").arg(folder.join(program)));
     }
     for data in ["testdata/v1", "fuzz/corpus"] {
         copy_folder(&root().join(data), &folder.join(data))?;
