@@ -8,7 +8,6 @@ mod roundtrip;
 mod stream;
 
 use std::fs;
-use std::path::PathBuf;
 
 use enec_core::{Backend, DecodeBatch, DecodeJob, Source, Target};
 use enec_format::DecodePlan;
