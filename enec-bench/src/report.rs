@@ -37,6 +37,12 @@ pub(crate) struct Record {
     pub(crate) device_decode_gbps: Option<f64>,
     /// The device copying its own memory.
     pub(crate) device_copy_gbps: Option<f64>,
+    /// Streams sent to the device and decoded there, and tensors encoded there and taken back as streams; and the tensors sent and taken back
+    /// as they are.
+    pub(crate) link_decode_gbps: Option<f64>,
+    pub(crate) link_upload_gbps: Option<f64>,
+    pub(crate) link_encode_gbps: Option<f64>,
+    pub(crate) link_download_gbps: Option<f64>,
     /// The device's kernels by a cost formula: nothing has been measured.
     pub(crate) model_encode_gbps: Option<f64>,
     pub(crate) model_decode_gbps: Option<f64>,
@@ -127,6 +133,15 @@ pub(crate) fn print(records: &[Record]) {
                 encode / copy,
                 decode / copy
             );
+        }
+        for (what, coded, copied) in [
+            ("to the device, decoding there", record.link_decode_gbps, record.link_upload_gbps),
+            ("from the device, encoding there", record.link_encode_gbps, record.link_download_gbps),
+        ] {
+            if let Some((coded, copied)) = coded.zip(copied) {
+                let gain = coded / copied;
+                println!("{about}: {what}: {coded:.2}; uncompressed over the same link {copied:.2} (gain {gain:.2})");
+            }
         }
         if let Some((encode, decode)) = record.model_encode_gbps.zip(record.model_decode_gbps) {
             println!("{about}: model, not measured: encode {encode:.1}, decode {decode:.1}");

@@ -1,7 +1,7 @@
 //! Tensors that stay in device memory, encoded and decoded there.
 
 use enec::format::{DecodePlan, EncodeOutcome, EncodePlan};
-use enec::{Backend, DeviceBuf};
+use enec::{Backend, DeviceBuf, Stream};
 use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Source, Target};
 
 use crate::Result;
@@ -65,6 +65,47 @@ impl<'a> Resident<'a> {
         }
         self.backend.decode(&mut batch)?;
         Ok(batch.into_results().collect::<enec::Result<_>>()?)
+    }
+
+    /// Sends the elements over the link as they are.
+    pub(crate) fn upload(&self) -> Result<()> {
+        for (elements, buffer) in self.case.tensors().zip(&self.decoded) {
+            self.backend.upload(elements, &buffer.full())?;
+        }
+        Ok(())
+    }
+
+    /// Sends the streams over the link, and decodes them on the device.
+    pub(crate) fn decode_from_host(&self, streams: &[Stream<'_>]) -> Result<()> {
+        let mut batch = DecodeBatch::new(self.backend.info());
+        for (stream, decoded) in streams.iter().zip(&self.decoded) {
+            let target = Target::Device(decoded.full());
+            batch.push(DecodeJob::new(DecodePlan::whole(stream), Source::Host(stream.bytes()), target))?;
+        }
+        self.backend.decode(&mut batch)?;
+        Ok(batch.into_results().collect::<enec::Result<_>>()?)
+    }
+
+    /// Takes the elements back over the link as they are, tensor after tensor.
+    pub(crate) fn download(&self, mut target: &mut [u8]) -> Result<()> {
+        for buffer in &self.elements {
+            let (bytes, rest) = target.split_at_mut(buffer.len());
+            self.backend.download(&buffer.full(), bytes)?;
+            target = rest;
+        }
+        Ok(())
+    }
+
+    /// Encodes on the device, and takes the streams back over the link, each into the room that its plan wants.
+    pub(crate) fn encode_to_host(&self, mut target: &mut [u8]) -> Result<()> {
+        let mut batch = EncodeBatch::new(self.backend.info());
+        for (plan, elements) in self.encode_plans.iter().zip(&self.elements) {
+            let (stream, rest) = target.split_at_mut(plan.target_len());
+            batch.push(EncodeJob::new(plan.clone(), Source::Device(elements.full()), Target::Host(stream)))?;
+            target = rest;
+        }
+        self.backend.encode(&mut batch)?;
+        batch.into_results().try_for_each(|result| Ok(result.map(drop)?))
     }
 
     /// Copies the largest tensor, as the device copies; returns its bytes.

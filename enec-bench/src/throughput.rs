@@ -96,6 +96,7 @@ impl Opened {
         let kernels = bench.on_device(repetitions)?;
         let measured = kernels.filter(|kernels| !kernels.model);
         let model = kernels.filter(|kernels| kernels.model);
+        let link = measured.and_then(|kernels| kernels.link);
         let info = self.backend.info();
         let record = |what, encode, decode| Record {
             backend: info.backend.to_owned(),
@@ -118,6 +119,10 @@ impl Opened {
             device_encode_gbps: measured.map(|kernels| kernels.encode),
             device_decode_gbps: measured.map(|kernels| kernels.decode),
             device_copy_gbps: measured.map(|kernels| kernels.copy),
+            link_decode_gbps: link.map(|link| link.decode),
+            link_upload_gbps: link.map(|link| link.upload),
+            link_encode_gbps: link.map(|link| link.encode),
+            link_download_gbps: link.map(|link| link.download),
             model_encode_gbps: model.map(|kernels| kernels.encode),
             model_decode_gbps: model.map(|kernels| kernels.decode),
         };
@@ -160,6 +165,16 @@ struct Kernels {
     encode: f64,
     decode: f64,
     copy: f64,
+    link: Option<Link>,
+}
+
+/// GB/s of uncompressed bytes between host and device, by the wall clock; medians.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    decode: f64,
+    upload: f64,
+    encode: f64,
+    download: f64,
 }
 
 /// One case with its buffers. Every operation reads `source` or `encoded` and writes `encoded` or `decoded`.
@@ -263,7 +278,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs the kernels on tensors that stay in device memory; `None` on a backend that does not time its kernels.
-    fn on_device(&self, repetitions: usize) -> Result<Option<Kernels>> {
+    fn on_device(&mut self, repetitions: usize) -> Result<Option<Kernels>> {
         let backend = &*self.opened.backend;
         if backend.kernel_time().is_none() {
             return Ok(None);
@@ -287,7 +302,37 @@ impl<'a> Bench<'a> {
             resident.decode()?;
             decode.push(gbps(bytes)?);
         }
-        Ok(Some(Kernels { model, encode: median(&encode), decode: median(&decode), copy: median(&copy) }))
+        let (encode, decode, copy) = (median(&encode), median(&decode), median(&copy));
+        drop(resident);
+        // What a model's host takes to move bytes says nothing.
+        let link = if model { None } else { Some(self.over_link(repetitions)?) };
+        Ok(Some(Kernels { model, encode, decode, copy, link }))
+    }
+
+    /// Moves the tensors between host and device, as they are and as streams.
+    fn over_link(&mut self, repetitions: usize) -> Result<Link> {
+        let resident = Resident::new(&*self.opened.backend, self.case, &self.plans)?;
+        let bytes = self.case.source.bytes().len() as f64;
+        let gbps = |start: Instant| bytes / start.elapsed().as_secs_f64() / 1e9;
+        let mut figures: [Vec<f64>; 4] = Default::default();
+        for _ in 0..repetitions.max(1) {
+            let streams = streams(&self.plans, &self.stream_lengths, &self.encoded)?;
+            let start = Instant::now();
+            resident.decode_from_host(&streams)?;
+            figures[0].push(gbps(start));
+            drop(streams);
+            let start = Instant::now();
+            resident.upload()?;
+            figures[1].push(gbps(start));
+            let start = Instant::now();
+            resident.encode_to_host(self.encoded.bytes_mut())?;
+            figures[2].push(gbps(start));
+            let start = Instant::now();
+            resident.download(self.decoded.bytes_mut())?;
+            figures[3].push(gbps(start));
+        }
+        let [decode, upload, encode, download] = figures.map(|figures| median(&figures));
+        Ok(Link { decode, upload, encode, download })
     }
 
     fn codec_encode(&mut self) -> Result<()> {

@@ -8,7 +8,6 @@ mod roundtrip;
 mod stream;
 
 use std::fs;
-use std::path::PathBuf;
 
 use enec_core::{Backend, DecodeBatch, DecodeJob, Source, Target};
 use enec_format::DecodePlan;
@@ -34,7 +33,7 @@ pub enum Verdict {
 ///
 /// If there are none, or they cannot be read.
 pub fn corpus(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus")).join(target);
+    let folder = crate::checkout().join("fuzz/corpus").join(target);
     let entries = fs::read_dir(&folder).map_err(|error| format!("cannot read {}: {error}", folder.display()))?;
     let mut inputs = Vec::new();
     for entry in entries {

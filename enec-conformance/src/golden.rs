@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::inputs::Input;
-use crate::{Result, ensure};
+use crate::{Result, checkout, ensure};
 
 /// Where the golden streams lie.
 #[must_use]
 pub fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/v1"))
+    checkout().join("testdata/v1")
 }
 
 /// One golden stream, described by what it was made from.

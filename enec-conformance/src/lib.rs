@@ -29,6 +29,15 @@ mod suite;
 pub use subject::Subject;
 pub use suite::{Case, Gap, REQUIRE, main, main_with};
 
+/// Environment variable: the folder that has the repository's data, for a suite that runs on another machine than it was built on.
+pub const CHECKOUT: &str = "ENEC_CHECKOUT";
+
+/// Where `testdata/` and `fuzz/` lie: in the repository, or where [`CHECKOUT`] says.
+#[must_use]
+pub fn checkout() -> std::path::PathBuf {
+    std::env::var_os(CHECKOUT).map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/..").into(), Into::into)
+}
+
 /// What a check gives: nothing, or a description of the fault.
 pub type Result<T = (), E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
 

@@ -1,1 +1,7 @@
 //! GPU backends: `wgpu` on anything with Vulkan, Metal or DX12, `cuda` on NVIDIA's devices. Each is a feature.
+
+// Denied, not forbidden: what touches device memory asks for it in few small files.
+#![deny(unsafe_code)]
+
+#[cfg(feature = "cuda")]
+pub mod cuda;

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use enec_core::{Backend, Codec, Codecs, Driver, Error, OpenOptions, Result};
 
 /// All backends of the project, built in or not. The feature that builds one in has its name.
-pub const BACKENDS: &[&str] = &["cpu"];
+pub const BACKENDS: &[&str] = &["cpu", "cuda"];
 
-/// What `auto` tries, best first.
+/// What `auto` tries, best first. Not `cuda` yet: nobody has measured whether files gain by the way over the bus.
 const AUTO: &[&str] = &["cpu"];
 
 static DRIVERS: &[Driver] = &[
     #[cfg(feature = "cpu")]
     enec_cpu::DRIVER,
+    #[cfg(feature = "cuda")]
+    enec_gpu::cuda::DRIVER,
 ];
 
 /// The drivers of the backends that are built in, in the order of [`BACKENDS`].
@@ -32,7 +34,7 @@ pub fn drivers() -> &'static [Driver] {
 /// assert_eq!(backend.info().backend, "cpu");
 ///
 /// let error = enec::open("abacus", &OpenOptions::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "backend `abacus` is not available: there is none of this name; known are `auto`, `cpu`");
+/// assert_eq!(error.to_string(), "backend `abacus` is not available: there is none of this name; known are `auto`, `cpu`, `cuda`");
 /// # Ok::<(), enec::Error>(())
 /// ```
 ///
@@ -129,12 +131,12 @@ mod tests {
     #[test]
     fn specifications_that_name_nothing_are_refused() {
         for (spec, expected) in [
-            ("", "known are `auto`, `cpu`"),
-            ("CPU", "known are `auto`, `cpu`"),
+            ("", "known are `auto`, `cpu`, `cuda`"),
+            ("CPU", "known are `auto`, `cpu`, `cuda`"),
             ("cpu:", "`` is no index"),
             ("cpu:one", "`one` is no index"),
             ("cpu:-1", "`-1` is no index"),
-            (":0", "known are `auto`, `cpu`"),
+            (":0", "known are `auto`, `cpu`, `cuda`"),
         ] {
             let message = refusal(spec);
             assert!(message.contains(expected), "`{spec}`: {message}");
@@ -152,6 +154,16 @@ mod tests {
         assert!(open("cpu:0", &OpenOptions { device: 1, ..OpenOptions::default() }).is_ok());
         assert!(open("cpu", &OpenOptions { device: 1, ..OpenOptions::default() }).is_err());
         assert!(refusal("cpu:1").contains("cpu"));
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn cuda_opens_or_says_why_not() {
+        match driver("cuda").and_then(|driver| (driver.probe)()) {
+            Ok(devices) => assert_eq!(open("cuda", &OpenOptions::default()).unwrap().info().name, devices[0].name),
+            Err(error) => assert_eq!(refusal("cuda"), error.to_string()),
+        }
+        assert!(refusal("cuda:9999").contains("`cuda`"));
     }
 
     #[cfg(not(feature = "cpu"))]

@@ -67,6 +67,7 @@
 //! | name | feature | runs on |
 //! |---|---|---|
 //! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
+//! | `cuda` | `cuda` (default) | NVIDIA devices from Ampere on, with a driver from 525 on; nothing of CUDA is needed to build |
 //!
 //! [`codec()`] and [`open`] take a backend's name, `NAME:INDEX`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and
 //! [`checkpoint`] take any. What a backend has no kernels for, see [`Codecs`], [`codec()`] has done by the CPU.
@@ -92,6 +93,9 @@ pub use enec_core::{
 pub use enec_cpu as cpu;
 pub use enec_format as format;
 pub use enec_format::{Cascade, Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};
+/// The CUDA backend, for what only its concrete type offers: memory and streams of others.
+#[cfg(feature = "cuda")]
+pub use enec_gpu::cuda;
 
 /// The Rust example of the README, compiled as a test.
 #[cfg(doctest)]

@@ -3,12 +3,15 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to the person who started it")]
 
 mod bench;
+mod codegen;
 mod command;
+mod cuda_bundle;
 mod demo;
 mod fuzz;
 mod golden;
 mod packages;
 mod peers;
+mod python;
 mod setup;
 mod test;
 mod tidy;
@@ -31,6 +34,10 @@ enum Task {
     Demo,
     /// Write the golden streams under `testdata/`
     Golden(golden::Options),
+    /// Generate the format's constants for kernels, and compile the CUDA kernels to PTX
+    Codegen(codegen::Options),
+    /// Build the folder that checks and measures the CUDA backend on a machine with a device
+    CudaBundle(cuda_bundle::Options),
     /// Run the fuzz targets for a while each
     Fuzz(fuzz::Options),
     /// Run the benchmarks; all arguments go to `enec-bench`
@@ -43,6 +50,8 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Demo => demo::run(),
         Task::Golden(options) => golden::run(&options),
+        Task::Codegen(options) => codegen::run(&options),
+        Task::CudaBundle(options) => cuda_bundle::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
     };

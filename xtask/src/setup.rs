@@ -5,12 +5,14 @@ use std::process::Command;
 use crate::Result;
 use crate::command::{cargo, run, succeeds};
 use crate::packages::{self, SystemPackage};
+use crate::python::VENV;
 
 /// The parts of the Rust toolchain that are not always installed; each is a cargo subcommand and a rustup component.
 const COMPONENTS: [(&str, &str); 2] = [("clippy", "clippy"), ("fmt", "rustfmt")];
 
 /// Debian packages that tests need; each test that does without says so by name.
-const PACKAGES: [SystemPackage; 0] = [];
+const PACKAGES: [SystemPackage; 2] =
+    [SystemPackage { name: "g++", probe: "c++ --version", why: "the CUDA kernels on the host" }, VENV];
 
 /// Whether `cargo NAME` works.
 pub(crate) fn has_subcommand(name: &str) -> bool {

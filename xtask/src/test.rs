@@ -9,10 +9,10 @@ use clap::Args;
 
 use crate::Result;
 use crate::command::{cargo, metadata, run as run_command};
-use crate::{setup, tidy};
+use crate::{codegen, setup, tidy};
 
 /// Backends that must be present under `--require`; the conformance suite reads the list from `ENEC_REQUIRE`.
-const REQUIRED_BACKENDS: &str = "cpu";
+const REQUIRED_BACKENDS: &str = "cpu,cuda-host";
 
 /// Values of `ENEC_CPU`, one for each path through the kernels. The conformance suite runs on all that the processor has; the program is
 /// tested once on each.
@@ -50,6 +50,10 @@ fn steps(options: &Options, report: &mut Report) -> Result {
     report.step("documentation", || {
         run_command(cargo("doc --workspace --all-features --no-deps".split(' ')).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
+    match codegen::Compilers::set_up() {
+        Ok(compilers) => report.step("codegen", || compilers.kernels(true))?,
+        Err(error) => report.skip("codegen", &error.to_string())?,
+    }
     report.step("tests", || run_command(&mut tests(options, &[])))?;
     for path in CPU_PATHS {
         let name = format!("program on the {path} path");

@@ -3,7 +3,7 @@
 mod imports;
 mod licences;
 mod manifests;
-mod quotes;
+pub(crate) mod quotes;
 mod sources;
 
 use crate::Result;

@@ -152,3 +152,25 @@ fn force_replaces_a_file() {
     assert_eq!(fs::read(path("out")).unwrap(), before);
     assert_eq!(names(folder.path()), ["bad", "good", "out"]);
 }
+
+/// What `enec devices` says of a backend without a device is what a command on it ends with: exit code 2, and one line.
+#[test]
+fn a_backend_without_a_device_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("good.safetensors"), folder.path().join("out"));
+    write(&input);
+    let devices = enec(["devices", "--json"]).success().json();
+    let cuda = devices["backends"].as_array().unwrap().iter().find(|backend| backend["name"] == "cuda").unwrap();
+    let call = ["compress".as_ref(), input.as_os_str(), "-o".as_ref(), output.as_os_str()];
+    let call: Vec<_> = call.into_iter().chain(["--backend".as_ref(), "cuda".as_ref()]).collect();
+    match cuda["absent"].as_str() {
+        Some(reason) => {
+            let run = enec(&call).failure(2);
+            assert_eq!(run.stderr, format!("error: backend `cuda` is not available: {reason}\n"));
+            assert!(!output.exists());
+        }
+        None => {
+            enec(&call).success();
+        }
+    }
+}

@@ -99,7 +99,7 @@ fn integer(text: &str) -> Option<u64> {
 
 /// The value of `const NAME: TYPE = VALUE;`: an integer, a product or quotient of integers and constants of the same file,
 /// or an array of these.
-fn constant(source: &str, name: &str) -> Option<Vec<u64>> {
+pub(crate) fn constant(source: &str, name: &str) -> Option<Vec<u64>> {
     let (_, definition) = source.split_once(&format!("const {name}: "))?;
     let (_, value) = definition.split_once('=')?;
     let (value, _) = value.split_once(';')?;
