@@ -66,8 +66,9 @@
 //! | name | feature | runs on |
 //! |---|---|---|
 //! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
+//! | `wgpu` | `wgpu` (default) | any GPU with Vulkan, Metal or DX12; the driver is loaded at run time |
 //!
-//! [`open`] takes a backend's name, `NAME:INDEX`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and [`checkpoint`] take any.
+//! [`open`] takes a backend's name, `NAME:INDEX`, `NAME:DEVICE`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and [`checkpoint`] take any.
 //!
 //! # Other crates
 //!
@@ -89,6 +90,9 @@ pub use enec_core::{
 #[cfg(feature = "cpu")]
 pub use enec_cpu as cpu;
 pub use enec_format as format;
+/// The wgpu backend, for what only its concrete type offers: memory that is shared with shaders of one's own.
+#[cfg(feature = "wgpu")]
+pub use enec_gpu::wgpu;
 pub use enec_format::{Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};
 
 /// The Rust example of the README, compiled as a test.

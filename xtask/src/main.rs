@@ -12,6 +12,7 @@ mod peers;
 mod setup;
 mod test;
 mod tidy;
+mod vulkan;
 
 use std::process::ExitCode;
 

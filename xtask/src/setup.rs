@@ -10,7 +10,14 @@ use crate::packages::{self, SystemPackage};
 const COMPONENTS: [(&str, &str); 2] = [("clippy", "clippy"), ("fmt", "rustfmt")];
 
 /// Debian packages that tests need; each test that does without says so by name.
-const PACKAGES: [SystemPackage; 0] = [];
+const PACKAGES: [SystemPackage; 2] = [
+    SystemPackage {
+        name: "mesa-vulkan-drivers",
+        probe: "ls /usr/share/vulkan/icd.d/lvp_icd.*",
+        why: "a Vulkan device in software, for the wgpu backend",
+    },
+    SystemPackage { name: "libvulkan1", probe: "ls /usr/lib/*/libvulkan.so.1", why: "the wgpu backend" },
+];
 
 /// Whether `cargo NAME` works.
 pub(crate) fn has_subcommand(name: &str) -> bool {

@@ -12,7 +12,7 @@ use crate::wgpu::memory::Bytes;
 use crate::wgpu::pipelines::{Kernel, Kind};
 use crate::wgpu::ring::{Ring, Work};
 use crate::wgpu::transfer::{Destination, Transfers};
-use crate::wgpu::window::{Bound, Origin, Place, Space, WINDOW_BYTES, Window, count, word};
+use crate::wgpu::window::{Bound, Origin, Place, Space, Window, count, word};
 
 /// Jobs that bind device memory of their own need a dispatch each; so many make a window.
 const WINDOW_DISPATCHES: usize = 256;
@@ -25,8 +25,8 @@ const LONGEST_SEGMENT: usize = BLOCK_TILES * TILE_BYTE_PLANE_BYTES;
 ///
 /// The device's, and if device memory is not this backend's.
 pub(crate) fn run(ring: &mut Ring, jobs: &mut [CheckedDecodeJob<'_, '_>]) -> Result<()> {
-    let limit = ring.gpu.binding_limit;
-    let mut transfers = Transfers::default();
+    let (limit, window_bytes) = (ring.gpu.binding_limit, ring.gpu.window_bytes);
+    let mut transfers = Transfers::new(ring.gpu.window_bytes);
     let mut tasks = Vec::with_capacity(jobs.len());
     for (index, job) in jobs.iter_mut().enumerate() {
         let (plan, source, target, pieces) = job.split();
@@ -54,7 +54,7 @@ pub(crate) fn run(ring: &mut Ring, jobs: &mut [CheckedDecodeJob<'_, '_>]) -> Res
         });
     }
     read_tables(ring, &mut tasks)?;
-    ring.run(&mut Decoder { tasks, current: 0, transfers, limit }, None)?;
+    ring.run(&mut Decoder { tasks, current: 0, transfers, limit, window_bytes }, None)?;
     jobs.iter_mut().for_each(|job| job.finish(Ok(())));
     Ok(())
 }
@@ -77,7 +77,7 @@ fn read_tables<'a>(ring: &mut Ring, tasks: &mut [Task<'a>]) -> Result<()> {
         }
     }
 
-    let mut transfers = Transfers::default();
+    let mut transfers = Transfers::new(ring.gpu.window_bytes);
     let mut tables = Vec::new();
     for task in tasks.iter_mut().filter(|task| task.windows.is_some() && task.bound.is_none()) {
         let range = task.plan.layout().table.range();
@@ -139,7 +139,15 @@ impl<'a> Task<'a> {
     }
 
     /// Adds the next blocks to a window.
-    fn add(&mut self, index: usize, windows: TwoWindows, kind: Kind, window: &mut Window<'a>, limit: u64) {
+    fn add(
+        &mut self,
+        index: usize,
+        windows: TwoWindows,
+        kind: Kind,
+        window: &mut Window<'a>,
+        limit: u64,
+        window_bytes: usize,
+    ) {
         let layout = self.layout();
         let tile_bytes = layout.dtype.tile_bytes();
         let block_bytes = BLOCK_TILES * tile_bytes;
@@ -148,7 +156,7 @@ impl<'a> Task<'a> {
             // What a binding holds behind its alignment.
             usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(256)
         } else {
-            WINDOW_BYTES.saturating_sub(window.load)
+            window_bytes.saturating_sub(window.load)
         };
         let blocks = self.next_block..self.end_block().min(self.next_block + (room / block_bytes).max(1));
         self.next_block = blocks.end;
@@ -295,19 +303,20 @@ struct Decoder<'a> {
     current: usize,
     transfers: Transfers<'a>,
     limit: u64,
+    window_bytes: usize,
 }
 
 impl<'a> Work<'a> for Decoder<'a> {
     fn next_window(&mut self) -> Option<Window<'a>> {
         let mut window = Window::default();
-        while window.load < WINDOW_BYTES && window.dispatches.len() < WINDOW_DISPATCHES {
+        while window.load < self.window_bytes && window.dispatches.len() < WINDOW_DISPATCHES {
             let Some(task) = self.tasks.get_mut(self.current) else {
                 self.transfers.fill(&mut window);
                 break;
             };
             match (task.windows, task.kind) {
                 (Some(windows), Some(kind)) if task.next_block < task.end_block() => {
-                    task.add(self.current, windows, kind, &mut window, self.limit);
+                    task.add(self.current, windows, kind, &mut window, self.limit, self.window_bytes);
                 }
                 _ => self.current += 1,
             }

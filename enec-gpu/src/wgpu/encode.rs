@@ -15,7 +15,7 @@ use crate::wgpu::memory::USAGE;
 use crate::wgpu::pipelines::{Kernel, Kind};
 use crate::wgpu::ring::{Ring, Work};
 use crate::wgpu::transfer::{Destination, Transfers};
-use crate::wgpu::window::{Bound, Origin, Place, Space, To, WINDOW_BYTES, Window, count, word};
+use crate::wgpu::window::{Bound, Origin, Place, Space, To, Window, count, word};
 
 /// Most parts of a window; the first words of its scratch memory are their results.
 const WINDOW_PARTS: usize = 1024;
@@ -33,7 +33,7 @@ static ZEROS: [u8; ALIGNMENT] = [0; ALIGNMENT];
 ///
 /// The device's, and if device memory is not this backend's.
 pub(crate) fn run(ring: &mut Ring, jobs: &mut [CheckedEncodeJob<'_, '_>]) -> Result<()> {
-    let limit = ring.gpu.binding_limit;
+    let (limit, window_bytes) = (ring.gpu.binding_limit, ring.gpu.window_bytes);
     let mut tasks = Vec::with_capacity(jobs.len());
     for job in jobs.iter_mut() {
         let (plan, source, target, _) = job.split();
@@ -50,11 +50,12 @@ pub(crate) fn run(ring: &mut Ring, jobs: &mut [CheckedEncodeJob<'_, '_>]) -> Res
         tasks.push(Task { plan, windows, kind, bound, origin, destination, next_block: 0, units: 0 });
     }
     let totals = ring.gpu.checked(|| Ok(ring.gpu.buffer("enec totals", 4 * tasks.len() as u64, USAGE)))?;
-    let mut encoder = Encoder { tasks, current: 0, begun: VecDeque::new(), limit };
+    let mut encoder = Encoder { tasks, current: 0, begun: VecDeque::new(), limit, window_bytes };
     ring.run(&mut encoder, Some(&totals))?;
 
-    let mut finisher = Finisher { transfers: Transfers::default(), tasks: encoder.tasks };
-    let outcomes = finisher.tasks.iter_mut().enumerate().map(|(index, task)| task.finish(index, &mut finisher.transfers));
+    let mut finisher = Finisher { transfers: Transfers::new(window_bytes), tasks: encoder.tasks };
+    let outcomes =
+        finisher.tasks.iter_mut().enumerate().map(|(index, task)| task.finish(index, &mut finisher.transfers));
     let outcomes: Vec<_> = outcomes.collect();
     ring.run(&mut finisher, None)?;
     jobs.iter_mut().zip(outcomes).for_each(|(job, outcome)| job.finish(outcome));
@@ -102,18 +103,30 @@ impl<'a> Task<'a> {
     }
 
     /// Adds the next blocks to a window.
-    fn add(&mut self, index: usize, windows: TwoWindows, kind: Kind, window: &mut Window<'a>, limit: u64) -> Begun {
+    fn add(
+        &mut self,
+        index: usize,
+        windows: TwoWindows,
+        kind: Kind,
+        window: &mut Window<'a>,
+        limit: u64,
+        window_bytes: usize,
+    ) -> Begun {
         let layout = self.layout();
         let dtype = layout.dtype;
         let tile_bytes = dtype.tile_bytes();
         let block_bytes = BLOCK_TILES * tile_bytes;
         // Device memory that is read where it lies, too.
         let readable = match (&self.origin, &self.destination) {
-            (Origin::Memory(source), Destination::Memory(target)) => source.is_aligned() && source.buffer != target.buffer,
+            (Origin::Memory(source), Destination::Memory(target)) => {
+                source.is_aligned() && source.buffer != target.buffer
+            }
             (Origin::Memory(source), Destination::Host(_)) => source.is_aligned(),
             (Origin::Host(_), _) => false,
         };
-        let most = if self.bound.is_some() && readable { RESIDENT_BYTES } else { WINDOW_BYTES };
+        let is_resident = self.bound.is_some() && readable;
+        let most = if is_resident { RESIDENT_BYTES.max(window_bytes) } else { window_bytes };
+        let most = most.min(usize::try_from(limit / 2).unwrap_or(usize::MAX));
         let room = (most.saturating_sub(window.load) / block_bytes).max(1);
         let blocks = self.next_block..self.end_block().min(self.next_block + room);
         self.next_block = blocks.end;
@@ -139,8 +152,8 @@ impl<'a> Task<'a> {
             part(layout.extra_plane.offset, &tiles, dtype.tile_extra_bytes()),
             part(layout.low_plane.offset, &tiles, usize::from(windows.common_width()) * ROW_BYTES),
         ];
-        // A block's longest segment; `encode.wgsl` leaves as much for each.
-        let longest = segment_len(BLOCK_TILES * LANES, dtype.exponent_bits() - windows.common_width());
+        // `encode.wgsl` leaves room for the longest segment of each block.
+        let longest = segment_len(tiles.len() * LANES, dtype.exponent_bits() - windows.common_width());
         let (target, places, high, in_output) = match &self.bound {
             Some((bound, words)) => {
                 let place = |offset: usize| word(4 * words + offset as u64);
@@ -150,14 +163,14 @@ impl<'a> Task<'a> {
             None => {
                 let output = sections.map(|section| (window.take(Space::Output, section.len()), section));
                 let places = output.each_ref().map(|(at, _)| word(*at));
-                let high = window.take(Space::Output, blocks.len() * longest);
+                let high = window.take(Space::Output, longest);
                 (Bound::Slot(Space::Output), places, word(high), Some((output, high)))
             }
         };
         let result = count(window.status_words as u64);
         window.status_words += 2;
         let ends = window.take_scratch(blocks.len());
-        let segments = window.take_scratch(blocks.len() * longest / 4);
+        let segments = window.take_scratch(longest / 4);
         let [first_low, first_high] = halves(self.plan.first_segment());
         let dispatch = window.dispatch(Kernel::Encode, dtype, kind, &source, &target);
         // In the order of `Part` in encode_part.wgsl.
@@ -232,19 +245,20 @@ struct Encoder<'a> {
     /// The parts of each window under way.
     begun: VecDeque<Vec<Begun>>,
     limit: u64,
+    window_bytes: usize,
 }
 
 impl<'a> Work<'a> for Encoder<'a> {
     fn next_window(&mut self) -> Option<Window<'a>> {
         let mut window = Window { scratch: 8 * WINDOW_PARTS as u64, ..Window::default() };
         let mut begun = Vec::new();
-        while window.load < WINDOW_BYTES
+        while window.load < self.window_bytes
             && begun.len() < WINDOW_PARTS
             && let Some(task) = self.tasks.get_mut(self.current)
         {
             match (task.windows, task.kind) {
                 (Some(windows), Some(kind)) if task.next_block < task.end_block() => {
-                    begun.push(task.add(self.current, windows, kind, &mut window, self.limit));
+                    begun.push(task.add(self.current, windows, kind, &mut window, self.limit, self.window_bytes));
                 }
                 _ => self.current += 1,
             }

@@ -9,6 +9,8 @@ use crate::wgpu::pipelines::Pipelines;
 
 /// Storage bindings begin at multiples of this on every device.
 pub(crate) const BINDING_ALIGNMENT: u64 = 256;
+/// Decoded bytes of a window: enough to be worth a submission, little enough that three of them overlap.
+const WINDOW_BYTES: u64 = 16 << 20;
 /// More than this is not bound at once: word offsets must fit 32 bits with room to add them.
 const LARGEST_BINDING: u64 = 1 << 31;
 
@@ -20,6 +22,10 @@ pub(crate) struct Gpu {
     pub(crate) queue: wgpu::Queue,
     /// Most bytes of a storage binding.
     pub(crate) binding_limit: u64,
+    /// Decoded bytes of a window that goes through a slot.
+    pub(crate) window_bytes: usize,
+    /// Most workgroups of each dimension of a dispatch.
+    pub(crate) dimension: u32,
     /// Nanoseconds per tick of the device's clock, if it has one.
     pub(crate) tick: Option<f64>,
     pub(crate) pipelines: Pipelines,
@@ -77,10 +83,15 @@ impl Gpu {
 
     /// A device that somebody else has opened and looks after.
     pub(crate) fn new(device: wgpu::Device, queue: wgpu::Queue) -> Self {
-        let clock = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
+        let (limits, features) = (device.limits(), device.features());
+        let clock = features.contains(wgpu::Features::TIMESTAMP_QUERY);
+        let binding_limit = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(LARGEST_BINDING);
         Self {
             name: device.adapter_info().name,
-            binding_limit: device.limits().max_storage_buffer_binding_size.min(LARGEST_BINDING),
+            binding_limit,
+            // What a window is encoded to, or was, may be longer than it by a tenth.
+            window_bytes: usize::try_from(WINDOW_BYTES.min(binding_limit / 2)).unwrap_or(usize::MAX),
+            dimension: limits.max_compute_workgroups_per_dimension,
             tick: clock.then(|| f64::from(queue.get_timestamp_period())),
             pipelines: Pipelines::new(&device),
             lost: Arc::default(),
@@ -111,13 +122,15 @@ impl Gpu {
         let scopes = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
         let scopes = scopes.map(|filter| self.device.push_error_scope(filter));
         let result = call();
+        // A loss is told by a callback, and to nobody by an error scope.
+        let _ = self.device.poll(wgpu::PollType::Poll);
         // Scopes end in the reverse order; all of them have to.
         let complaints: Vec<_> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
+        if let Some(reason) = self.lost() {
+            return Err(self.error(format!("device lost ({reason}); open it again")));
+        }
         match complaints.into_iter().next() {
             None => result,
-            Some(_) if self.lost().is_some() => {
-                Err(self.error(format!("device lost ({}); open it again", self.lost().unwrap_or_default())))
-            }
             Some(wgpu::Error::OutOfMemory { .. }) => Err(self.error("out of memory")),
             Some(wgpu::Error::Validation { description, .. }) => {
                 Err(self.error(format!("refused a call: {}", one_line(&description))))

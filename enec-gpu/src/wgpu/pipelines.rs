@@ -11,8 +11,6 @@ use crate::wgpu::gpu::lock;
 
 /// Invocations of a workgroup: every device allows so many.
 pub(crate) const INVOCATIONS: u32 = 256;
-/// Workgroups of one dimension of a dispatch: every device allows so many.
-const DIMENSION: u32 = 65_535;
 /// The common width of kernels that read it from the part.
 const GENERIC: u32 = 255;
 /// Decoded bytes of a job from which on kernels for its common width are compiled, which takes a device a tenth of a second or more.
@@ -96,9 +94,9 @@ impl Key {
         match kernel {
             // Lengths and bytes are the same for every type.
             Kernel::Scan | Kernel::Copy | Kernel::Move => Self::of(kernel),
-            Kernel::Decode | Kernel::Encode | Kernel::Place => {
-                Self { kernel, dtype: dtype as u8, common_width: kind.0 }
-            }
+            // Next to nothing of it depends on the width.
+            Kernel::Place => Self { kernel, dtype: dtype as u8, common_width: GENERIC },
+            Kernel::Decode | Kernel::Encode => Self { kernel, dtype: dtype as u8, common_width: kind.0 },
         }
     }
 
@@ -181,9 +179,9 @@ impl Pipelines {
     }
 }
 
-/// The shape of a dispatch of so many workgroups.
-pub(crate) fn dispatch_size(workgroups: u32) -> (u32, u32) {
-    let rows = workgroups.div_ceil(DIMENSION).max(1);
+/// The shape of a dispatch of so many workgroups, at most `dimension` each way.
+pub(crate) fn dispatch_size(workgroups: u32, dimension: u32) -> (u32, u32) {
+    let rows = workgroups.div_ceil(dimension).max(1);
     (workgroups.div_ceil(rows), rows)
 }
 
@@ -251,8 +249,9 @@ mod tests {
 
     #[test]
     fn dispatches_cover_their_workgroups() {
+        const DIMENSION: u32 = 65_535;
         for workgroups in [0, 1, 65_535, 65_536, 131_071, 10_000_000] {
-            let (columns, rows) = dispatch_size(workgroups);
+            let (columns, rows) = dispatch_size(workgroups, DIMENSION);
             assert!(columns <= DIMENSION && rows <= DIMENSION);
             assert!(columns * rows >= workgroups && columns * rows < workgroups + rows.max(1));
         }

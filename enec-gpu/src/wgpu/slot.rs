@@ -171,7 +171,8 @@ impl Slot {
     /// The device's.
     pub(crate) fn wait(&mut self, gpu: &Gpu) -> Result<(Vec<u32>, u64)> {
         gpu.checked(|| {
-            let failed = || gpu.error(gpu.lost().map_or("does not answer".to_owned(), |why| format!("device lost ({why})")));
+            let failed =
+                || gpu.error(gpu.lost().map_or("does not answer".to_owned(), |why| format!("device lost ({why})")));
             let mut state;
             loop {
                 let wait = wgpu::PollType::Wait { submission_index: self.submission.clone(), timeout: None };
@@ -201,9 +202,10 @@ impl Slot {
                 view.as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect()
             };
             status.unmap();
-            let (words, ticks) = words.split_at(self.status_words);
-            let tick = |at: usize| ticks.get(at..at + 2).map_or(0, |tick| u64::from(tick[0]) | u64::from(tick[1]) << 32);
-            Ok((words.to_vec(), tick(2).saturating_sub(tick(0))))
+            let (words, ticks) = words.split_at(self.status_words.max(1));
+            let tick =
+                |at: usize| ticks.get(at..at + 2).map_or(0, |tick| u64::from(tick[0]) | u64::from(tick[1]) << 32);
+            Ok((words[..self.status_words].to_vec(), tick(2).saturating_sub(tick(0))))
         })
     }
 
@@ -297,8 +299,12 @@ impl Slot {
         planned.push(
             read.into_iter()
                 .filter(|(.., len)| *len > 0)
-                .map(|(from, from_offset, to_offset, len)| {
-                    Step::Copy { from, from_offset, to: readback.clone(), to_offset, len }
+                .map(|(from, from_offset, to_offset, len)| Step::Copy {
+                    from,
+                    from_offset,
+                    to: readback.clone(),
+                    to_offset,
+                    len,
                 })
                 .collect(),
         );
@@ -336,7 +342,7 @@ impl Slot {
         let mut run = |key: Key, workgroups: u32, bindings: &[wgpu::BufferBinding<'_>]| {
             pass.set_pipeline(&gpu.pipelines.get(&gpu.device, key));
             pass.set_bind_group(0, &bind_group(gpu, key.kernel, bindings), &[]);
-            let (columns, rows) = dispatch_size(workgroups);
+            let (columns, rows) = dispatch_size(workgroups, gpu.dimension);
             pass.dispatch_workgroups(columns, rows, 1);
         };
         let scratch = || binding(&scratch, 0, scratch.size());
@@ -385,22 +391,18 @@ impl Slot {
     }
 
     fn status_len(&self) -> u64 {
-        4 * self.status_words as u64 + if self.is_timed { TICK_BYTES } else { 0 }
+        // At least one word, so that a device that does not answer is noticed whatever the window does.
+        4 * self.status_words.max(1) as u64 + if self.is_timed { TICK_BYTES } else { 0 }
     }
 
     /// Copies the head of the scratch memory and the ticks to where the host can read them.
     fn record_status(&mut self, gpu: &Gpu, encoder: &mut wgpu::CommandEncoder, words: usize) {
         self.status_words = words;
         let len = self.status_len();
-        self.has_status = len > 0;
-        if !self.has_status {
-            return;
-        }
+        self.has_status = true;
         let (scratch, status) = (self.scratch.at_least(gpu, 0), self.status.at_least(gpu, len));
-        let word_bytes = 4 * words as u64;
-        if words > 0 {
-            encoder.copy_buffer_to_buffer(&scratch, 0, &status, 0, word_bytes);
-        }
+        let word_bytes = 4 * words.max(1) as u64;
+        encoder.copy_buffer_to_buffer(&scratch, 0, &status, 0, word_bytes);
         if self.is_timed
             && let Some((ticks, resolved)) = self.clock(gpu)
         {
@@ -529,7 +531,7 @@ impl<'g> Commands<'g> {
                     let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
                     pass.set_pipeline(&self.gpu.pipelines.get(&self.gpu.device, Key::of(Kernel::Move)));
                     pass.set_bind_group(0, &bind_group(self.gpu, Kernel::Move, &bindings), &[]);
-                    let (columns, rows) = dispatch_size(words.div_ceil(INVOCATIONS));
+                    let (columns, rows) = dispatch_size(words.div_ceil(INVOCATIONS), self.gpu.dimension);
                     pass.dispatch_workgroups(columns, rows, 1);
                 }
             }

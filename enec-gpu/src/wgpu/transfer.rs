@@ -6,10 +6,11 @@ use std::ops::Range;
 use enec_core::{Result, TargetMut};
 use enec_format::Dtype;
 
+use crate::wgpu::gpu::BINDING_ALIGNMENT;
 use crate::wgpu::memory::Bytes;
 use crate::wgpu::pipelines::{INVOCATIONS, Kernel, Kind};
 use crate::wgpu::ring::{Ring, Work};
-use crate::wgpu::window::{Bound, Origin, Place, Space, To, WINDOW_BYTES, Window, count};
+use crate::wgpu::window::{Bound, Origin, Place, Space, To, Window, count};
 
 /// Where a job writes.
 #[derive(Debug)]
@@ -50,14 +51,27 @@ impl<'a> Destination<'a> {
 }
 
 /// Moves of bytes, cut into windows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Transfers<'a> {
+    window_bytes: usize,
     moves: VecDeque<(Origin<'a>, To, usize)>,
 }
 
 impl<'a> Transfers<'a> {
+    /// None yet, for windows of so many bytes.
+    pub(crate) fn new(window_bytes: usize) -> Self {
+        Self { window_bytes, moves: VecDeque::new() }
+    }
+
     /// Adds a move of `range` of a source to byte `at` of a target. What is between host and host is done at once.
-    pub(crate) fn add(&mut self, from: &Origin<'a>, range: Range<usize>, job: usize, target: &mut Destination<'_>, at: usize) {
+    pub(crate) fn add(
+        &mut self,
+        from: &Origin<'a>,
+        range: Range<usize>,
+        job: usize,
+        target: &mut Destination<'_>,
+        at: usize,
+    ) {
         if range.is_empty() {
             return;
         }
@@ -75,10 +89,10 @@ impl<'a> Transfers<'a> {
 
     /// Fills a window with as many moves as it holds.
     pub(crate) fn fill(&mut self, window: &mut Window<'a>) {
-        while window.load < WINDOW_BYTES
+        while window.load < self.window_bytes
             && let Some((from, to, len)) = self.moves.pop_front()
         {
-            let taken = len.min(WINDOW_BYTES - window.load);
+            let taken = len.min(self.window_bytes - window.load);
             let cut = |at: usize, end: usize| {
                 let from = match &from {
                     Origin::Host(bytes) => Origin::Host(&bytes[at..end]),
@@ -145,7 +159,7 @@ impl<'a> Work<'a> for Call<'a, '_> {
 ///
 /// The device's.
 pub(crate) fn run<'a>(ring: &mut Ring, from: &Origin<'a>, mut target: Destination<'_>, len: usize) -> Result<()> {
-    let mut transfers = Transfers::default();
+    let mut transfers = Transfers::new(ring.gpu.window_bytes);
     transfers.add(from, 0..len, 0, &mut target, 0);
     ring.run(&mut Call { transfers, target }, None)
 }
@@ -169,11 +183,12 @@ pub(crate) fn copy(ring: &mut Ring, from: &Bytes, to: &Bytes) -> Result<()> {
     }
 
     const UNIT: usize = 16;
-    let aligned = |bytes: &Bytes| bytes.offset.is_multiple_of(super::gpu::BINDING_ALIGNMENT);
+    let aligned = |bytes: &Bytes| bytes.offset.is_multiple_of(BINDING_ALIGNMENT);
     let mut copied = 0;
     let mut windows = VecDeque::new();
     if from.buffer != to.buffer && aligned(from) && aligned(to) {
-        let largest = usize::try_from(ring.gpu.binding_limit).unwrap_or(usize::MAX) / WINDOW_BYTES * WINDOW_BYTES;
+        let largest =
+            usize::try_from(ring.gpu.binding_limit / BINDING_ALIGNMENT * BINDING_ALIGNMENT).unwrap_or(usize::MAX);
         let end = from.len / UNIT * UNIT;
         while copied < end {
             let part = copied..end.min(copied + largest);

@@ -9,9 +9,6 @@ use crate::wgpu::gpu::BINDING_ALIGNMENT;
 use crate::wgpu::memory::Bytes;
 use crate::wgpu::pipelines::{Kernel, Kind};
 
-/// Decoded bytes of a window: enough to be worth a submission, little enough that three of them overlap.
-pub(crate) const WINDOW_BYTES: usize = 16 << 20;
-
 /// Places in a slot's buffers begin at multiples of this.
 const PLACE_ALIGNMENT: u64 = 64;
 

@@ -18,7 +18,7 @@ const RULES: [Rule; 9] = [
     Rule { importer: "enec-conformance", imports: &["enec-core", "enec-format"], test_imports: &[] },
     Rule { importer: "enec-cpu", imports: &["enec-core", "enec-format"], test_imports: &["enec-conformance"] },
     Rule { importer: "enec-gpu", imports: &["enec-core", "enec-format"], test_imports: &["enec-conformance"] },
-    Rule { importer: "enec", imports: &["enec-core", "enec-format", "enec-cpu"], test_imports: &[] },
+    Rule { importer: "enec", imports: &["enec-core", "enec-format", "enec-cpu", "enec-gpu"], test_imports: &[] },
     Rule { importer: "enec-cli", imports: &["enec"], test_imports: &[] },
     Rule { importer: "enec-bench", imports: &["enec", "enec-core"], test_imports: &[] },
     Rule { importer: "xtask", imports: &[], test_imports: &[] },
