@@ -12,7 +12,7 @@ use crate::wgpu::memory::Bytes;
 use crate::wgpu::pipelines::{Kernel, Kind};
 use crate::wgpu::ring::{Ring, Work};
 use crate::wgpu::transfer::{Destination, Transfers};
-use crate::wgpu::window::{Bound, Origin, Place, Space, Window, count, word};
+use crate::wgpu::window::{Bound, KERNEL_ALIGNMENT, Origin, Place, Space, Window, count, word};
 
 /// Jobs that bind device memory of their own need a dispatch each; so many make a window.
 const WINDOW_DISPATCHES: usize = 256;
@@ -128,14 +128,14 @@ impl<'a> Task<'a> {
         if self.windows.is_some() { self.plan.tiles().end.div_ceil(BLOCK_TILES) } else { 0 }
     }
 
-    /// The device memory that is written where it lies: not if it starts within a word, nor if it belongs to the buffer that is read.
+    /// The device memory that is written where it lies: not if kernels cannot, nor if it belongs to the buffer that is read.
     fn bound_target(&self) -> Option<&Bytes> {
         let Destination::Memory(target) = &self.destination else { return None };
         let is_source = match &self.origin {
             Origin::Memory(source) => source.buffer == target.buffer && self.bound.is_some(),
             Origin::Host(_) => false,
         };
-        (target.is_aligned() && !is_source).then_some(target)
+        (target.offset.is_multiple_of(KERNEL_ALIGNMENT) && !is_source).then_some(target)
     }
 
     /// Adds the next blocks to a window.

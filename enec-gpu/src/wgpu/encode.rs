@@ -15,7 +15,7 @@ use crate::wgpu::memory::USAGE;
 use crate::wgpu::pipelines::{Kernel, Kind};
 use crate::wgpu::ring::{Ring, Work};
 use crate::wgpu::transfer::{Destination, Transfers};
-use crate::wgpu::window::{Bound, Origin, Place, Space, To, Window, count, word};
+use crate::wgpu::window::{Bound, KERNEL_ALIGNMENT, Origin, Place, Space, To, Window, count, word};
 
 /// Most parts of a window; the first words of its scratch memory are their results.
 const WINDOW_PARTS: usize = 1024;
@@ -119,9 +119,9 @@ impl<'a> Task<'a> {
         // Device memory that is read where it lies, too.
         let readable = match (&self.origin, &self.destination) {
             (Origin::Memory(source), Destination::Memory(target)) => {
-                source.is_aligned() && source.buffer != target.buffer
+                source.offset.is_multiple_of(KERNEL_ALIGNMENT) && source.buffer != target.buffer
             }
-            (Origin::Memory(source), Destination::Host(_)) => source.is_aligned(),
+            (Origin::Memory(source), Destination::Host(_)) => source.offset.is_multiple_of(KERNEL_ALIGNMENT),
             (Origin::Host(_), _) => false,
         };
         let is_resident = self.bound.is_some() && readable;

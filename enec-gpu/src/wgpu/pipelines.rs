@@ -129,7 +129,8 @@ impl Pipelines {
         const WRITE: bool = false;
         // Whether each binding is only read.
         let bindings: [(Kernel, &[bool]); 6] = [
-            (Kernel::Decode, &[READ, READ, WRITE]),
+            // The stream is bound by words and by pieces of 16 bytes.
+            (Kernel::Decode, &[READ, READ, READ, WRITE]),
             (Kernel::Encode, &[READ, READ, WRITE, WRITE]),
             (Kernel::Scan, &[READ, WRITE, WRITE]),
             (Kernel::Place, &[READ, READ, WRITE]),
@@ -234,6 +235,7 @@ fn constants() -> String {
         ("F32", Dtype::F32 as usize),
         ("GENERIC", GENERIC as usize),
         ("INVOCATIONS", INVOCATIONS as usize),
+        ("DECODE_INVOCATIONS", 64),
         ("SCAN_INVOCATIONS", 64),
     ];
     constants.into_iter().fold(String::new(), |mut text, (name, value)| {

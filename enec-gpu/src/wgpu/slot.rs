@@ -350,6 +350,10 @@ impl Slot {
             let key = Key::new(dispatch.kernel, dispatch.dtype, dispatch.kind);
             let bindings = [order.clone(), source.binding(), target.binding()];
             match dispatch.kernel {
+                Kernel::Decode => {
+                    let [order, source, target] = bindings;
+                    run(key, dispatch.blocks, &[order, source.clone(), source, target]);
+                }
                 Kernel::Encode => run(key, dispatch.blocks, &[&bindings[..], &[scratch()]].concat()),
                 _ => run(key, dispatch.blocks, &bindings),
             }

@@ -11,6 +11,8 @@ use crate::wgpu::pipelines::{Kernel, Kind};
 
 /// Places in a slot's buffers begin at multiples of this.
 const PLACE_ALIGNMENT: u64 = 64;
+/// What kernels read and write where it lies begins at multiples of this: they move 16 bytes at a time.
+pub(crate) const KERNEL_ALIGNMENT: u64 = 16;
 
 /// Where a job reads, with what must be known of device memory.
 #[derive(Debug, Clone)]
@@ -77,13 +79,13 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// Binds bytes that begin with a whole word, with the words before them that the alignment brings along.
+    /// Binds bytes that begin at a multiple of 16, with the words before them that the alignment brings along.
     ///
     /// Gives the number of these words too; `None` if that is more than can be bound.
     pub(crate) fn new(bytes: &Bytes, limit: u64) -> Option<(Self, u64)> {
         let offset = bytes.offset / BINDING_ALIGNMENT * BINDING_ALIGNMENT;
         let len = (bytes.offset + bytes.len as u64 - offset).next_multiple_of(4);
-        let fits = bytes.is_aligned() && len <= limit && len > 0;
+        let fits = bytes.offset.is_multiple_of(KERNEL_ALIGNMENT) && len <= limit && len > 0;
         let bound = Bytes { buffer: bytes.buffer.clone(), offset, len: usize::try_from(len).ok()? };
         fits.then_some((Self::Memory(bound), (bytes.offset - offset) / 4))
     }
