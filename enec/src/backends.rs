@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use enec_core::{Backend, Codec, Codecs, Driver, Error, OpenOptions, Result};
+use enec_core::{Backend, Codec, Codecs, DeviceInfo, Driver, Error, OpenOptions, Result};
 
 /// All backends of the project, built in or not. The feature that builds one in has its name.
-pub const BACKENDS: &[&str] = &["cpu", "cuda"];
+pub const BACKENDS: &[&str] = &["cpu", "cuda", "wgpu"];
 
-/// What `auto` tries, best first. Not `cuda` yet: nobody has measured whether files gain by the way over the bus.
+/// What `auto` tries, best first: what docs/backends.md has measured to be faster than what comes behind it. No GPU is in it yet, and software that
+/// poses as one never will be.
 const AUTO: &[&str] = &["cpu"];
 
 static DRIVERS: &[Driver] = &[
@@ -15,6 +16,8 @@ static DRIVERS: &[Driver] = &[
     enec_cpu::DRIVER,
     #[cfg(feature = "cuda")]
     enec_gpu::cuda::DRIVER,
+    #[cfg(feature = "wgpu")]
+    enec_gpu::wgpu::DRIVER,
 ];
 
 /// The drivers of the backends that are built in, in the order of [`BACKENDS`].
@@ -23,9 +26,11 @@ pub fn drivers() -> &'static [Driver] {
     DRIVERS
 }
 
-/// Opens the device that `spec` names: `NAME`, `NAME:INDEX`, or `auto` for the best that is present.
+/// Opens the device that `spec` names: `NAME`, `NAME:INDEX`, `NAME:DEVICE` with a part of a device's name, or `auto` for the best that is
+/// present.
 ///
-/// An index in `spec` goes before the one in `options`.
+/// A device in `spec` goes before the one in `options`. Of several devices with the same part in their names the first is opened; case does not
+/// matter.
 ///
 /// ```
 /// use enec::OpenOptions;
@@ -34,21 +39,22 @@ pub fn drivers() -> &'static [Driver] {
 /// assert_eq!(backend.info().backend, "cpu");
 ///
 /// let error = enec::open("abacus", &OpenOptions::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "backend `abacus` is not available: there is none of this name; known are `auto`, `cpu`, `cuda`");
+/// assert_eq!(error.to_string(), "backend `abacus` is not available: there is none of this name; known are `auto`, `cpu`, `cuda`, `wgpu`");
 /// # Ok::<(), enec::Error>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] if there is no such backend, if it is not built in, or if it has no such device; [`Error::Argument`] if the
-/// index is no number.
+/// [`Error::Unavailable`] if there is no such backend, if it is not built in, or if it has no such device; [`Error::Argument`] if what
+/// follows the colon is neither an index nor a part of a device's name.
 pub fn open(spec: &str, options: &OpenOptions) -> Result<Arc<dyn Backend>> {
     let (name, options) = match spec.split_once(':') {
         None => (spec, options.clone()),
-        Some((name, index)) => {
-            let device = index.parse().map_err(|_| {
-                Error::Argument(format!("`{spec}`: a backend is `NAME` or `NAME:INDEX`, and `{index}` is no index"))
-            })?;
+        Some((name, device)) => {
+            let device = match device.parse() {
+                Ok(index) => index,
+                Err(_) => device_named(spec, name, device)?,
+            };
             (name, OpenOptions { device, ..options.clone() })
         }
     };
@@ -79,6 +85,18 @@ pub fn codec(spec: &str, options: &OpenOptions) -> Result<Codec> {
             Ok(codec.with_fallback((cpu.open)(&options)?))
         }
         _ => Ok(codec),
+    }
+}
+
+/// The index of the first device of a backend with `part` in its name.
+fn device_named(spec: &str, name: &str, part: &str) -> Result<usize> {
+    let devices = (driver(name)?.probe)()?;
+    let matches = |device: &&DeviceInfo| device.name.to_lowercase().contains(&part.to_lowercase());
+    match devices.iter().find(matches) {
+        Some(device) if !part.is_empty() => Ok(device.index),
+        _ => Err(Error::Argument(format!(
+            "`{spec}`: `{part}` is no index and no part of the name of a device of `{name}`; `enec devices` lists them"
+        ))),
     }
 }
 
@@ -164,6 +182,15 @@ mod tests {
             Err(error) => assert_eq!(refusal("cuda"), error.to_string()),
         }
         assert!(refusal("cuda:9999").contains("`cuda`"));
+    }
+
+    #[cfg(feature = "cpu")]
+    #[test]
+    fn a_device_is_found_by_part_of_its_name() {
+        let name = open("cpu", &OpenOptions::default()).unwrap().info().name.clone();
+        let part = name.split(' ').next().unwrap().to_uppercase();
+        assert_eq!(open(&format!("cpu:{part}"), &OpenOptions::default()).unwrap().info().name, name);
+        assert!(refusal("cpu:abacus").contains("`abacus` is no index and no part of the name"));
     }
 
     #[cfg(not(feature = "cpu"))]

@@ -68,9 +68,10 @@
 //! |---|---|---|
 //! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
 //! | `cuda` | `cuda` (default) | NVIDIA devices from Ampere on, with a driver from 525 on; nothing of CUDA is needed to build |
+//! | `wgpu` | `wgpu` (default) | any GPU with Vulkan, Metal or DX12; the driver is loaded at run time |
 //!
-//! [`codec()`] and [`open`] take a backend's name, `NAME:INDEX`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and
-//! [`checkpoint`] take any. What a backend has no kernels for, see [`Codecs`], [`codec()`] has done by the CPU.
+//! [`codec()`] and [`open`] take a backend's name, `NAME:INDEX`, `NAME:DEVICE` with a part of the device's name, or `auto`. A backend of one's own
+//! implements [`Backend`]; [`Codec`] and [`checkpoint`] take any. What a backend has no kernels for, see [`Codecs`], [`codec()`] has done by the CPU.
 //!
 //! # Other crates
 //!
@@ -96,6 +97,9 @@ pub use enec_format::{Cascade, Coding, Dtype, FormatError, FormatErrorKind, Stre
 /// The CUDA backend, for what only its concrete type offers: memory and streams of others.
 #[cfg(feature = "cuda")]
 pub use enec_gpu::cuda;
+/// The wgpu backend, for what only its concrete type offers: memory that is shared with shaders of one's own.
+#[cfg(feature = "wgpu")]
+pub use enec_gpu::wgpu;
 
 /// The Rust example of the README, compiled as a test.
 #[cfg(doctest)]

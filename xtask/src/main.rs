@@ -15,6 +15,7 @@ mod python;
 mod setup;
 mod test;
 mod tidy;
+mod vulkan;
 
 use std::process::ExitCode;
 

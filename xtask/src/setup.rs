@@ -11,8 +11,16 @@ use crate::python::VENV;
 const COMPONENTS: [(&str, &str); 2] = [("clippy", "clippy"), ("fmt", "rustfmt")];
 
 /// Debian packages that tests need; each test that does without says so by name.
-const PACKAGES: [SystemPackage; 2] =
-    [SystemPackage { name: "g++", probe: "c++ --version", why: "the CUDA kernels on the host" }, VENV];
+const PACKAGES: [SystemPackage; 4] = [
+    SystemPackage { name: "g++", probe: "c++ --version", why: "the CUDA kernels on the host" },
+    VENV,
+    SystemPackage {
+        name: "mesa-vulkan-drivers",
+        probe: "ls /usr/share/vulkan/icd.d/lvp_icd.*",
+        why: "a Vulkan device in software, for the wgpu backend",
+    },
+    SystemPackage { name: "libvulkan1", probe: "ls /usr/lib/*/libvulkan.so.1", why: "the wgpu backend" },
+];
 
 /// Whether `cargo NAME` works.
 pub(crate) fn has_subcommand(name: &str) -> bool {

@@ -9,10 +9,10 @@ use clap::Args;
 
 use crate::Result;
 use crate::command::{cargo, metadata, run as run_command};
-use crate::{codegen, setup, tidy};
+use crate::{codegen, setup, tidy, vulkan};
 
 /// Backends that must be present under `--require`; the conformance suite reads the list from `ENEC_REQUIRE`.
-const REQUIRED_BACKENDS: &str = "cpu,cuda-host";
+const REQUIRED_BACKENDS: &str = "cpu,cuda-host,wgpu";
 
 /// Values of `ENEC_CPU`, one for each path through the kernels. The conformance suite runs on all that the processor has; the program is
 /// tested once on each.
@@ -27,6 +27,9 @@ pub(crate) struct Options {
     #[arg(long)]
     require: bool,
 }
+
+/// Bits of the software Vulkan device's vectors, beside the machine's own, and what they make of its subgroups.
+const VECTOR_WIDTHS: [(&str, &str); 2] = [("128", "4"), ("512", "16")];
 
 pub(crate) fn run(options: &Options) -> Result {
     let mut report = Report { require: options.require, steps: Vec::new(), skipped: Vec::new() };
@@ -55,6 +58,15 @@ fn steps(options: &Options, report: &mut Report) -> Result {
         Err(error) => report.skip("codegen", &error.to_string())?,
     }
     report.step("tests", || run_command(&mut tests(options, &[])))?;
+    for (bits, invocations) in VECTOR_WIDTHS {
+        let name = format!("wgpu with subgroups of {invocations}");
+        if vulkan::software_driver().is_none() {
+            report.skip(&name, "there is no software Vulkan driver; run `cargo xtask test --setup`")?;
+        } else {
+            let suite = ["--test", "wgpu"];
+            report.step(&name, || run_command(tests(options, &suite).env("LP_NATIVE_VECTOR_WIDTH", bits)))?;
+        }
+    }
     for path in CPU_PATHS {
         let name = format!("program on the {path} path");
         if path == "avx2" && !has_avx2() {
@@ -71,6 +83,9 @@ fn tests(options: &Options, arguments: &[&str]) -> Command {
     let mut command = cargo(["test", "--workspace"].iter().chain(arguments));
     // Snapshots are compared, never written.
     command.env("INSTA_UPDATE", "no");
+    if let Some(driver) = vulkan::software_driver() {
+        command.envs(vulkan::environment(&driver));
+    }
     if options.require {
         command.env("ENEC_REQUIRE", REQUIRED_BACKENDS);
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use enec_core::{
-    Backend, BackendId, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, EncodeBatch, Error, KernelTime, Result,
+    Backend, BackendId, Codecs, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, EncodeBatch, Error, KernelTime, Result,
 };
 
 use super::decode::Decoding;
@@ -92,6 +92,7 @@ impl CudaBackend {
             memory: description.memory,
             variant: names.variant,
             variants: names.variants,
+            codecs: Codecs::ENEC,
         };
         let failed = |failure| device_error(&info, failure);
         let (started, ended) = (launcher.event().map_err(failed)?, launcher.event().map_err(failed)?);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, result, sys};
 use cudarc::nvrtc::Ptx;
-use enec_core::{BackendId, DeviceInfo, Driver, Error, OpenOptions};
+use enec_core::{BackendId, Codecs, DeviceInfo, Driver, Error, OpenOptions};
 
 use super::launcher::{Address, Description, Event, Failure, Launch, Launcher, Queue, Result};
 use super::{CudaBackend, Kernel, Names, Settings};
@@ -215,6 +215,7 @@ impl Device {
             memory,
             variant: VARIANT,
             variants: vec![VARIANT],
+            codecs: Codecs::ENEC,
         }
     }
 }

@@ -1,0 +1,254 @@
+// Decodes: one workgroup per block, 16 bytes of each row (a mask byte's 8 lanes, as 4 words of 2) with each invocation. Behind common.wgsl.
+//
+// Nearly all is loads, shifts and stores that every invocation does: devices run both sides of a branch that their lanes disagree on, and software
+// devices run both sides of any.
+
+struct Part {
+    // Number of its first block among those of the dispatch.
+    first_block: u32,
+    // Tiles count from the first tile of the part's first block. These are decoded, and the planes begin with the first of them.
+    first_tile: u32,
+    end_tile: u32,
+    // Tiles that have masks: those of whole blocks, whatever is decoded.
+    tiles: u32,
+    // Where the sections begin, in words. The table begins one entry early if there is one.
+    table: u32,
+    has_entry_before: u32,
+    mask: u32,
+    byte_plane: u32,
+    extra_plane: u32,
+    low_plane: u32,
+    // The high segments, and how many units of 32 bytes may be read there; the first is unit `high_origin` of the stream's section.
+    high: u32,
+    high_units: u32,
+    high_origin_low: u32,
+    high_origin_high: u32,
+    target_start: u32,
+    common_base: u32,
+    common_width: u32,
+}
+
+// The stream twice: by words and by rows' pieces of 16 bytes, which planes and masks are multiples of.
+@group(0) @binding(1) var<storage, read> words: array<u32>;
+@group(0) @binding(2) var<storage, read> pieces: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read_write> decoded: array<vec4<u32>>;
+
+// Pieces of a row.
+const PIECES: u32 = COLUMNS / 4u;
+
+// Wide lanes in each tile of the block.
+var<workgroup> tile_wide: array<u32, BLOCK_TILES>;
+
+// A piece of all rows of a tile.
+alias Rows = array<vec4<u32>, ROWS>;
+
+// End of a segment relative to the words that are bound; all ones if it is not among them.
+fn relative_end(entry: u32, part: u32) -> u32 {
+    let low = words[entry + 1u];
+    let high = words[entry] >> 16u;
+    let origin = parts.list[part].high_origin_low;
+    let borrow = select(0u, 1u, low < origin);
+    return select(0xFFFFFFFFu, low - origin, high == parts.list[part].high_origin_high + borrow);
+}
+
+fn ones(bits: vec4<u32>) -> u32 {
+    let counts = countOneBits(bits);
+    return counts.x + counts.y + counts.z + counts.w;
+}
+
+// Adds to a row what word `index` of strings of `width` bits per row holds of it, `lift` bits further up.
+fn add_to_row(rows: ptr<function, Rows>, row: u32, word: vec4<u32>, index: u32, width: u32, lift: u32) {
+    // The row's first bit, counted from the word's.
+    let first = i32(row * width) - i32(index * 16u);
+    let down = u32(max(first, 0));
+    // Bits that lie in words before this one.
+    let before = u32(max(-first, 0));
+    let here = min(width - min(before, width), 16u - min(down, 16u));
+    let bits = (word >> vec4<u32>(down & 31u)) & vec4<u32>(low_bits(here));
+    (*rows)[row] |= bits << vec4<u32>((before + lift) & 31u);
+}
+
+fn add(rows: ptr<function, Rows>, word: vec4<u32>, index: u32, width: u32, lift: u32) {
+    add_to_row(rows, 0u, word, index, width, lift);
+    add_to_row(rows, 1u, word, index, width, lift);
+    add_to_row(rows, 2u, word, index, width, lift);
+    add_to_row(rows, 3u, word, index, width, lift);
+    add_to_row(rows, 4u, word, index, width, lift);
+    add_to_row(rows, 5u, word, index, width, lift);
+    add_to_row(rows, 6u, word, index, width, lift);
+    add_to_row(rows, 7u, word, index, width, lift);
+    add_to_row(rows, 8u, word, index, width, lift);
+    add_to_row(rows, 9u, word, index, width, lift);
+    add_to_row(rows, 10u, word, index, width, lift);
+    add_to_row(rows, 11u, word, index, width, lift);
+    add_to_row(rows, 12u, word, index, width, lift);
+    add_to_row(rows, 13u, word, index, width, lift);
+    add_to_row(rows, 14u, word, index, width, lift);
+    add_to_row(rows, 15u, word, index, width, lift);
+}
+
+// The 16-bit word of a wide lane, zero if the lane is not wide or the segment ends before.
+fn segment_word(at: u32, end: u32, is_wide: bool) -> u32 {
+    if is_wide && at < end {
+        return (words[at >> 1u] >> ((at & 1u) * 16u)) & 0xFFFFu;
+    }
+    return 0u;
+}
+
+// The words of 8 lanes, `at` being that of the first wide one.
+fn segment_words(at: u32, end: u32, lanes: u32) -> vec4<u32> {
+    let b = vec4<u32>(lanes & 1u, (lanes >> 1u) & 1u, (lanes >> 2u) & 1u, (lanes >> 3u) & 1u);
+    let c = vec4<u32>((lanes >> 4u) & 1u, (lanes >> 5u) & 1u, (lanes >> 6u) & 1u, (lanes >> 7u) & 1u);
+    let at_2 = at + b.x + b.y;
+    let at_4 = at_2 + b.z + b.w;
+    let at_6 = at_4 + c.x + c.y;
+    return vec4<u32>(
+        segment_word(at, end, b.x != 0u) | (segment_word(at + b.x, end, b.y != 0u) << 16u),
+        segment_word(at_2, end, b.z != 0u) | (segment_word(at_2 + b.z, end, b.w != 0u) << 16u),
+        segment_word(at_4, end, c.x != 0u) | (segment_word(at_4 + c.x, end, c.y != 0u) << 16u),
+        segment_word(at_6, end, c.z != 0u) | (segment_word(at_6 + c.z, end, c.w != 0u) << 16u),
+    );
+}
+
+// Joins a row and writes it. `extra` are the rows of the extra plane, of F32 the piece itself.
+fn write(at: u32, q: vec4<u32>, base: vec4<u32>, byte: vec4<u32>, extra: vec4<u32>) {
+    let exponent = (base - q) & vec4<u32>(both((1u << exponent_bits()) - 1u));
+    let shifted = byte << vec4<u32>(8u);
+    if DTYPE == F16 {
+        let value = exponent | (extra << vec4<u32>(5u)) | shifted;
+        decoded[at] = ((value >> vec4<u32>(6u)) & vec4<u32>(0x03FF03FFu)) | ((value << vec4<u32>(10u)) & vec4<u32>(0xFC00FC00u));
+        return;
+    }
+    let value = exponent | shifted;
+    let rotated = ((value >> vec4<u32>(9u)) & vec4<u32>(0x007F007Fu)) | ((value << vec4<u32>(7u)) & vec4<u32>(0xFF80FF80u));
+    if DTYPE == F32 {
+        let even = (rotated << vec4<u32>(16u)) | (extra & vec4<u32>(0xFFFFu));
+        let odd = (rotated & vec4<u32>(0xFFFF0000u)) | (extra >> vec4<u32>(16u));
+        decoded[at] = vec4<u32>(even.x, odd.x, even.y, odd.y);
+        decoded[at + 1u] = vec4<u32>(even.z, odd.z, even.w, odd.w);
+    } else {
+        decoded[at] = rotated;
+    }
+}
+
+// Rows `step` and `step + 8`, which share a piece of the byte plane.
+fn write_rows(at: u32, byte_plane: u32, extra_plane: u32, q: ptr<function, Rows>, extra: ptr<function, Rows>, base: vec4<u32>, step: u32) {
+    let bytes = pieces[byte_plane + step * PIECES];
+    var first = (*extra)[step];
+    var second = (*extra)[step + 8u];
+    if DTYPE == F32 {
+        first = pieces[extra_plane + step * PIECES];
+        second = pieces[extra_plane + (step + 8u) * PIECES];
+    }
+    let mask = vec4<u32>(0x00FF00FFu);
+    let row = row_words() / 4u;
+    write(at + step * row, (*q)[step], base, bytes & mask, first);
+    write(at + (step + 8u) * row, (*q)[step + 8u], base, (bytes >> vec4<u32>(8u)) & mask, second);
+}
+
+@compute @workgroup_size(DECODE_INVOCATIONS)
+fn decode(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(num_workgroups) workgroups: vec3<u32>,
+    @builtin(local_invocation_index) invocation: u32,
+) {
+    let number = workgroup_number(workgroup, workgroups);
+    if number >= parts.blocks {
+        return;
+    }
+    let part = part_of(number);
+    let block = number - parts.list[part].first_block;
+    let block_tiles = min(parts.list[part].tiles - block * BLOCK_TILES, BLOCK_TILES);
+    let mask = parts.list[part].mask / 4u + block * BLOCK_TILES;
+    if invocation < BLOCK_TILES {
+        var wide = 0u;
+        if invocation < block_tiles {
+            wide = ones(pieces[mask + invocation]);
+        }
+        tile_wide[invocation] = wide;
+    }
+    workgroupBarrier();
+
+    let width = width_of(part);
+    let has_entry_before = parts.list[part].has_entry_before;
+    let entry = parts.list[part].table + 2u * (block + has_entry_before);
+    let head = words[entry];
+    // What bounds the segment does so for a stream that was rewritten after its validation, too.
+    var end = relative_end(entry, part);
+    var start = 0u;
+    if block + has_entry_before > 0u {
+        start = relative_end(entry - 2u, part);
+    }
+    if start > end || end > parts.list[part].high_units {
+        start = 0u;
+        end = 0u;
+    }
+    // From here on in 16-bit words.
+    let high = parts.list[part].high * 2u;
+    start = high + start * UNIT_WORDS * 2u;
+    end = high + end * UNIT_WORDS * 2u;
+    var wide = 0u;
+    for (var tile = 0u; tile < BLOCK_TILES; tile++) {
+        wide += tile_wide[tile];
+    }
+    let stride = (wide + 15u) & 0xFFFFFFF0u;
+    let wide_width = (head >> 8u) & 0xFFu;
+    let high_width = min(wide_width - min(wide_width, width), exponent_bits() - width);
+    let wide_base = head & ((1u << exponent_bits()) - 1u);
+    let common_base = parts.list[part].common_base;
+    let part_first = parts.list[part].first_tile;
+    let first_tile = max(part_first, block * BLOCK_TILES) - block * BLOCK_TILES;
+    let end_tile = min(parts.list[part].end_tile - block * BLOCK_TILES, block_tiles);
+    let byte_plane = parts.list[part].byte_plane / 4u;
+    let extra_plane = parts.list[part].extra_plane / 4u;
+    let low_plane = parts.list[part].low_plane / 4u;
+    let target_start = parts.list[part].target_start / 4u;
+
+    let piece = invocation % PIECES;
+    for (var tile = first_tile + invocation / PIECES; tile < end_tile; tile += DECODE_INVOCATIONS / PIECES) {
+        // The lanes' bits in the mask, and those before them.
+        let bits = pieces[mask + tile];
+        let bit = vec4<i32>(i32(piece * 8u)) - vec4<i32>(0, 32, 64, 96);
+        let below = (vec4<u32>(1u) << vec4<u32>(clamp(bit, vec4<i32>(0), vec4<i32>(31)))) - vec4<u32>(1u);
+        var rank = ones(bits & select(below, vec4<u32>(0xFFFFFFFFu), bit >= vec4<i32>(32)));
+        for (var before = 0u; before < BLOCK_TILES; before++) {
+            rank += select(0u, tile_wide[before], before < tile);
+        }
+        let lane_words = select(vec2<u32>(bits.x, bits.z), vec2<u32>(bits.y, bits.w), vec2<bool>((piece & 4u) != 0u));
+        let lanes = (select(lane_words.x, lane_words.y, piece >= 8u) >> ((piece & 3u) * 8u)) & 0xFFu;
+        let base_bits = vec4<u32>(lanes, lanes >> 2u, lanes >> 4u, lanes >> 6u);
+        let even = (base_bits & vec4<u32>(1u)) != vec4<u32>(0u);
+        let odd = (base_bits & vec4<u32>(2u)) != vec4<u32>(0u);
+        // With bit 8 set, so that no half borrows from the other.
+        let base = (select(vec4<u32>(common_base), vec4<u32>(wide_base), even)
+            | (select(vec4<u32>(common_base), vec4<u32>(wide_base), odd) << vec4<u32>(16u)))
+            | vec4<u32>(0x01000100u);
+
+        let plane_tile = block * BLOCK_TILES + tile - part_first;
+        var q = Rows();
+        let low = low_plane + plane_tile * width * PIECES + piece;
+        for (var index = 0u; index < width; index++) {
+            add(&q, pieces[low + index * PIECES], index, width, 0u);
+        }
+        for (var index = 0u; index < high_width; index++) {
+            add(&q, segment_words(start + index * stride + rank, end, lanes), index, high_width, width);
+        }
+        var extra = Rows();
+        let extra_at = extra_plane + plane_tile * (extra_words() / 4u) + piece;
+        if DTYPE == F16 {
+            add(&extra, pieces[extra_at], 0u, 3u, 0u);
+            add(&extra, pieces[extra_at + PIECES], 1u, 3u, 0u);
+            add(&extra, pieces[extra_at + 2u * PIECES], 2u, 3u, 0u);
+        }
+        let bytes_at = byte_plane + plane_tile * (ROWS / 2u) * PIECES + piece;
+        let at = target_start + plane_tile * ROWS * (row_words() / 4u) + piece * (row_words() / COLUMNS);
+        write_rows(at, bytes_at, extra_at, &q, &extra, base, 0u);
+        write_rows(at, bytes_at, extra_at, &q, &extra, base, 1u);
+        write_rows(at, bytes_at, extra_at, &q, &extra, base, 2u);
+        write_rows(at, bytes_at, extra_at, &q, &extra, base, 3u);
+        write_rows(at, bytes_at, extra_at, &q, &extra, base, 4u);
+        write_rows(at, bytes_at, extra_at, &q, &extra, base, 5u);
+        write_rows(at, bytes_at, extra_at, &q, &extra, base, 6u);
+        write_rows(at, bytes_at, extra_at, &q, &extra, base, 7u);
+    }
+}
