@@ -5,14 +5,16 @@ use std::sync::Arc;
 use enec_core::{Backend, Driver, Error, OpenOptions, Result};
 
 /// All backends of the project, built in or not. The feature that builds one in has its name.
-pub const BACKENDS: &[&str] = &["cpu"];
+pub const BACKENDS: &[&str] = &["cpu", "ascend"];
 
-/// What `auto` tries, best first.
+/// What `auto` tries, best first. Not `ascend`: its kernels have not run on a device yet.
 const AUTO: &[&str] = &["cpu"];
 
 static DRIVERS: &[Driver] = &[
     #[cfg(feature = "cpu")]
     enec_cpu::DRIVER,
+    #[cfg(feature = "ascend")]
+    enec_ascend::DRIVER,
 ];
 
 /// The drivers of the backends that are built in, in the order of [`BACKENDS`].
@@ -32,7 +34,7 @@ pub fn drivers() -> &'static [Driver] {
 /// assert_eq!(backend.info().backend, "cpu");
 ///
 /// let error = enec::open("abacus", &OpenOptions::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "backend `abacus` is not available: there is none of this name; known are `auto`, `cpu`");
+/// assert_eq!(error.to_string(), "backend `abacus` is not available: there is none of this name; known are `auto`, `cpu`, `ascend`");
 /// # Ok::<(), enec::Error>(())
 /// ```
 ///

@@ -66,6 +66,7 @@
 //! | name | feature | runs on |
 //! |---|---|---|
 //! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
+//! | `ascend` | `ascend` | Ascend NPUs of the 910B family with CANN 8.1 or newer; tested on a host model, not on a device |
 //!
 //! [`open`] takes a backend's name, `NAME:INDEX`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and [`checkpoint`] take any.
 //!

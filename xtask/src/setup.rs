@@ -10,7 +10,15 @@ use crate::packages::{self, SystemPackage};
 const COMPONENTS: [(&str, &str); 2] = [("clippy", "clippy"), ("fmt", "rustfmt")];
 
 /// Debian packages that tests need; each test that does without says so by name.
-const PACKAGES: [SystemPackage; 0] = [];
+const PACKAGES: [SystemPackage; 3] = [
+    SystemPackage { name: "g++", probe: "c++ --version", why: "the host model of the Ascend kernels" },
+    SystemPackage { name: "clang", probe: "clang++ --version", why: "the host model under sanitizers" },
+    SystemPackage {
+        name: "libclang-rt-14-dev",
+        probe: "test -e \"$(clang++ -print-file-name=libclang_rt.asan-$(uname -m).so)\"",
+        why: "the host model under sanitizers",
+    },
+];
 
 /// Whether `cargo NAME` works.
 pub(crate) fn has_subcommand(name: &str) -> bool {

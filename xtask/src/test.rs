@@ -12,7 +12,7 @@ use crate::command::{cargo, metadata, run as run_command};
 use crate::{setup, tidy};
 
 /// Backends that must be present under `--require`; the conformance suite reads the list from `ENEC_REQUIRE`.
-const REQUIRED_BACKENDS: &str = "cpu";
+const REQUIRED_BACKENDS: &str = "cpu,ascend-model";
 
 /// Values of `ENEC_CPU`, one for each path through the kernels. The conformance suite runs on all that the processor has; the program is
 /// tested once on each.
