@@ -10,8 +10,8 @@ namespace enec {
 constexpr uint32_t kPieceTilesOut32 = 2;
 
 // What is read of a block, in this order; parts that it has not are left out.
-constexpr uint32_t kPartLow = 0;
-constexpr uint32_t kPartSegment = 1;
+constexpr uint32_t kPartSegment = 0;
+constexpr uint32_t kPartLow = 1;
 constexpr uint32_t kPartExtra16 = 2;
 constexpr uint32_t kPartBytes = 3;
 constexpr uint32_t kPartWords32 = 4;  // and following: lower words of F32 elements, two tiles each
@@ -127,16 +127,9 @@ class Decoder {
     }
 
     __aicore__ inline void Decode(const DecodeJob& job, const BlockInfo& info) {
-        const auto low = static_cast<uint32_t>(job.common_width);
         Words result = results_.AllocTensor<uint16_t>();
-        if (low > 0) {
-            const Words part = TakePart();
-            Unpack(values_, part, pairs_, low, masks_, info.tiles);
-            FreePart(job, part);
-        } else {
-            Unpack(values_, values_, pairs_, 0, masks_, info.tiles);
-        }
         Bases(job, info, result);
+        Distances(job, info, result);
         SubtractFromRow(bases_, values_, info.tiles);
         // `values_` has exponents, in two's complement where a hostile stream makes them wrap.
         if (job.dtype == kDtypeF16) {
@@ -152,14 +145,13 @@ class Decoder {
         }
     }
 
-    // The base of each lane; adds the segment's bits to `values_`. `scratch`: 16 rows.
+    // The base of each lane, and the segment's words of each lane in rows 8 and following of `scratch`.
     __aicore__ inline void Bases(const DecodeJob& job, const BlockInfo& info, const Words& scratch) {
         const auto common = static_cast<uint32_t>(job.common_base);
         if (info.wide_lanes == 0) {
             Fill(bases_, static_cast<uint16_t>(common), kRowLanes);
             return;
         }
-        // Rows 0 to 6 of the scratch rows: offsets, flags, halves or sums; rows 8 to 15, or `pairs_`: the segment's words of each lane.
         const Words offsets = scratch;
         const Words flags = Row(scratch, 2);
         const Words sums = Row(scratch, 3);
@@ -169,19 +161,36 @@ class Decoder {
             return;
         }
         LaneOffsets(offsets, flags, info.Before(), sums);
-        const Words words = info.high_width == 8 ? pairs_ : Row(scratch, 8);
         const Words part = TakePart();
         for (uint32_t row = 0; row < info.high_width; ++row) {
-            Gather(Row(words, row), part, offsets.ReinterpretCast<uint32_t>(), row * (32 + info.SegmentRow() * 2),
+            Gather(Row(scratch, 8 + row), part, offsets.ReinterpretCast<uint32_t>(), row * (32 + info.SegmentRow() * 2),
                    static_cast<uint32_t>(TileLanes(info.tiles)));
             Done();
         }
         FreePart(job, part);
-        Unpack(scratch, words, pairs_, info.high_width, masks_, info.tiles);
-        if (job.common_width > 0) {
-            ShiftLeftHalves(scratch, scratch, static_cast<uint32_t>(job.common_width), info.tiles);
+    }
+
+    // `values_`: low bits and, where a lane has any, high bits. `scratch`: as Bases left it.
+    __aicore__ inline void Distances(const DecodeJob& job, const BlockInfo& info, const Words& scratch) {
+        const auto low = static_cast<uint32_t>(job.common_width);
+        if (info.high_width > 0) {
+            Unpack(values_, Row(scratch, 8), pairs_, info.high_width, masks_, info.tiles);
+            if (low > 0) {
+                ShiftLeftAll(values_, values_, low);
+            }
+        } else if (low == 0) {
+            Fill(values_, 0, RowsWords(kRows));
         }
-        OrHalves(values_, values_, scratch, info.tiles);
+        if (low == 0) {
+            return;
+        }
+        const Words part = TakePart();
+        const Words& target = info.high_width > 0 ? scratch : values_;
+        Unpack(target, part, pairs_, low, masks_, info.tiles);
+        FreePart(job, part);
+        if (info.high_width > 0) {
+            OrHalves(values_, values_, scratch, info.tiles);
+        }
     }
 
     // BF16 words, or the upper words of F32: exponent above the byte, rotated right by 1.

@@ -52,8 +52,7 @@ __aicore__ inline void LaneOffsets(const Words& offsets, const Words& flags, con
     const Words a = scratch[(2 * kZeroRows + kRows) * kGroupRow];
     const Words places = scratch[2 * (kZeroRows + kRows) * kGroupRow];
     constexpr auto kCount = static_cast<int32_t>(kRows * kGroupRow);
-    Fill(scratch, 0, kZeroRows * kGroupRow);
-    Fill(scratch[(kZeroRows + kRows) * kGroupRow], 0, (kZeroRows + kRows) * kGroupRow);
+    Fill(scratch, 0, 2 * (kZeroRows + kRows) * kGroupRow);
 
     BlockList rows;
     for (uint32_t i = 0; i < 16; ++i) {

@@ -41,26 +41,19 @@ __aicore__ inline void Concatenate(const Words& dst, const Words& groups, uint32
     }
 }
 
-// Groups of `bits` bits, at least 8, from words.
-__aicore__ inline void Separate(const Words& dst, const Words& words, uint32_t bits, uint32_t groups, const Words& masks, const Words& scratch,
-                                uint32_t tiles) {
-    for (uint32_t group = 0; group < groups; ++group) {
+// 8 groups of `bits` bits, at least 6, from words.
+__aicore__ inline void Separate(const Words& dst, const Words& words, uint32_t bits, const Words& masks, const Words& scratch, uint32_t tiles) {
+    for (uint32_t group = 0; group < 8; ++group) {
         const uint32_t word = group * bits / 16;
         const uint32_t offset = group * bits % 16;
         const Words out = Row(dst, group);
-        if (offset == 0) {
-            AndRows({out, 1}, {Row(words, word), 1}, LowBits(masks, bits), 1, tiles);
-            continue;
-        }
         ShiftRightRows({out, 1}, {Row(words, word), 1}, offset, 1, tiles);
         if (offset + bits > 16) {
             ShiftLeftRows({scratch, 1}, {Row(words, word + 1), 1}, 16 - offset, 1, tiles);
             OrRows({out, 1}, {out, 1}, {scratch, 1}, 1, tiles);
         }
-        if (offset + bits != 16) {
-            AndRows({out, 1}, {out, 1}, LowBits(masks, bits), 1, tiles);
-        }
     }
+    AndRows({dst, 1}, {dst, 1}, LowBits(masks, bits), 8, tiles);
 }
 
 // `values`, 16 rows, are lost; `pairs` is memory for 8 rows. The result is `width` rows, 1 to 8.
@@ -87,24 +80,18 @@ __aicore__ inline void Pack(const Words& dst, const Words& values, const Words& 
     }
 }
 
-// Rows of `values` from `width` rows of words, 0 to 8. Words may lie in rows 8 to 15 of `values` if the width is below 8.
+// Rows of `values` from `width` rows of words, 1 to 8, which lie elsewhere.
 __aicore__ inline void Unpack(const Words& values, const Words& words, const Words& pairs, uint32_t width, const Words& masks, uint32_t tiles) {
-    if (width == 0) {
-        Fill(values, 0, RowsWords(kRows));
-        return;
-    }
     if (width == 8) {
         SplitPairs(values, words, 8, 8, masks, tiles);
         return;
     }
-    if (width > 4) {
-        Separate(pairs, words, 2 * width, 8, masks, values, tiles);
+    if (width > 4 || width == 3) {
+        Separate(pairs, words, 2 * width, masks, values, tiles);
     } else if (width == 4) {
         SplitPairs(pairs, words, 8, 4, masks, tiles);
     } else {
-        if (width == 3) {
-            Separate(values, words, 12, 4, masks, Row(values, 4), tiles);
-        } else if (width == 2) {
+        if (width == 2) {
             SplitPairs(values, words, 8, 2, masks, tiles);
         } else {
             SplitPairs(pairs, words, 8, 1, masks, tiles);

@@ -71,6 +71,10 @@ bool RunCores(Machine& machine, uint32_t cores, const Options& options, const st
             total.copies += own.copies;
             total.bytes_in += own.bytes_in;
             total.bytes_out += own.bytes_out;
+            for (const auto& [name, tally] : own.by_name) {
+                total.by_name[name].instructions += tally.instructions;
+                total.by_name[name].cycles += tally.cycles;
+            }
         }
     };
     if (options.order == Order::kThreads) {

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <map>
 #include <string>
 
 namespace enec_model {
@@ -28,6 +29,12 @@ struct Options {
     uint64_t seed = 1;
 };
 
+// What one kind of instruction took.
+struct Tally {
+    uint64_t instructions = 0;
+    uint64_t cycles = 0;
+};
+
 // Counts of a launch, and the estimate of docs/ascend.md for a 910B2. Never a measurement.
 struct Cost {
     uint64_t instructions = 0;   // vector instructions of all cores
@@ -38,6 +45,7 @@ struct Cost {
     uint64_t copies = 0;         // instructions that copy between device memory and a core
     uint64_t bytes_in = 0;
     uint64_t bytes_out = 0;
+    std::map<std::string, Tally> by_name;  // vector instructions of all cores by name
     double seconds = 0;          // the larger of copy and vector time, with 48 cores or as many as were launched if fewer
 };
 

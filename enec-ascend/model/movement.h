@@ -37,7 +37,7 @@ void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const Loc
     }
     rsvdCnt = kept;
     core.WaitFor(kScalar, core.clock(kVector));
-    model::Count((mask + 63) / 64);
+    model::Count("GatherMask", (mask + 63) / 64);
     if (kept == 0) {
         return;
     }
@@ -85,7 +85,7 @@ void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTen
         core.Read(kVector, at, sizeof(T), site);
         std::memcpy(core.arena() + to.offset + i * sizeof(T), core.arena() + at, sizeof(T));
     }
-    model::Count((count + 4) / 5);
+    model::Count("Gather", (count + 4) / 5);
 }
 
 // Element s of destination block d is element d of source block s, 16 blocks each, in every repeat. With one repeat the strides are added
@@ -131,7 +131,7 @@ void TransDataTo5HD(const LocalTensor<T> (&dstList)[NCHW_CONV_ADDR_LIST_SIZE], c
             }
         }
     }
-    model::Count(uint64_t{params.repeatTimes} * 2);
+    model::Count("TransDataTo5HD", uint64_t{params.repeatTimes} * 2);
 }
 
 }  // namespace AscendC

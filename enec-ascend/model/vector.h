@@ -104,14 +104,17 @@ Shape Repeats(uint64_t mask, uint32_t repeats, const Site& site) {
     return Shape{repeats, bytes, bytes};
 }
 
-inline void Count(uint64_t cycles) {
+inline void Count(const char* name, uint64_t cycles) {
     auto& cost = Core::Get().cost();
+    enec_model::Tally& tally = cost.by_name[name];
+    ++tally.instructions;
+    tally.cycles += enec_model::kHeadCycles + cycles;
     ++cost.instructions;
     cost.vector_cycles += enec_model::kHeadCycles + cycles;
 }
 
 // Checks all accesses of an instruction whose blocks correspond one to one.
-inline void Touch(const Shape& shape, const Operand& dst, const Operand* sources, uint32_t count, const Site& site) {
+inline void Touch(const char* name, const Shape& shape, const Operand& dst, const Operand* sources, uint32_t count, const Site& site) {
     using namespace enec_model;
     Core& core = Core::Get();
     core.Tick(kVector);
@@ -145,15 +148,15 @@ inline void Touch(const Shape& shape, const Operand& dst, const Operand* sources
         });
     }
     each(dst, [&](uint32_t at, uint32_t len, uint32_t) { core.Write(kVector, at, len, site); });
-    Count(shape.repeats);
+    Count(name, shape.repeats);
 }
 
 // An element-by-element instruction of `kSources` sources; all elements have the same width.
 template <typename D, typename S, uint32_t kSources, typename Function>
-void Elementwise(const Shape& shape, const Operand& dst, const Operand (&sources)[kSources], const Site& site, Function function) {
+void Elementwise(const char* name, const Shape& shape, const Operand& dst, const Operand (&sources)[kSources], const Site& site, Function function) {
     using namespace enec_model;
     static_assert(sizeof(D) == sizeof(S), "operands of one width");
-    Touch(shape, dst, sources, kSources, site);
+    Touch(name, shape, dst, sources, kSources, site);
     Core& core = Core::Get();
     uint8_t* arena = core.arena();
     constexpr uint32_t kPerBlock = kBlockBytes / sizeof(D);
@@ -202,18 +205,18 @@ void Elementwise(const Shape& shape, const Operand& dst, const Operand (&sources
 }
 
 template <typename D, typename S, typename Function>
-void Unary(const LocalTensor<D>& dst, const LocalTensor<S>& src, const Shape& shape, const UnaryRepeatParams& strides, const Site& site,
+void Unary(const char* name, const LocalTensor<D>& dst, const LocalTensor<S>& src, const Shape& shape, const UnaryRepeatParams& strides, const Site& site,
            Function function) {
     const Operand sources[1] = {At(src, strides.srcBlkStride, strides.srcRepStride, site)};
-    Elementwise<D, S>(shape, At(dst, strides.dstBlkStride, strides.dstRepStride, site), sources, site, function);
+    Elementwise<D, S>(name, shape, At(dst, strides.dstBlkStride, strides.dstRepStride, site), sources, site, function);
 }
 
 template <typename T, typename Function>
-void Binary(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const Shape& shape,
+void Binary(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const Shape& shape,
             const BinaryRepeatParams& strides, const Site& site, Function function) {
     const Operand sources[2] = {At(src0, strides.src0BlkStride, strides.src0RepStride, site),
                                 At(src1, strides.src1BlkStride, strides.src1RepStride, site)};
-    Elementwise<T, T>(shape, At(dst, strides.dstBlkStride, strides.dstRepStride, site), sources, site, function);
+    Elementwise<T, T>(name, shape, At(dst, strides.dstBlkStride, strides.dstRepStride, site), sources, site, function);
 }
 
 template <typename T>
@@ -242,7 +245,7 @@ void ShiftLeft(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& sc
                const model::Site& site = model::Site::Here()) {
     static_assert(std::is_unsigned_v<T> && model::kIsShiftable<T>, "ShiftLeft of uint16 or uint32: signed types keep the sign");
     model::CheckShift(scalarValue, site);
-    model::Unary(dst, src, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,
+    model::Unary("ShiftLeft", dst, src, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,
                  [=](T value) { return static_cast<T>(value << scalarValue); });
 }
 template <typename T>
@@ -250,7 +253,7 @@ void ShiftLeft(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& sc
                const UnaryRepeatParams& repeatParams, const model::Site& site = model::Site::Here()) {
     static_assert(std::is_unsigned_v<T> && model::kIsShiftable<T>, "ShiftLeft of uint16 or uint32: signed types keep the sign");
     model::CheckShift(scalarValue, site);
-    model::Unary(dst, src, model::Repeats<T>(mask, repeatTime, site), repeatParams, site,
+    model::Unary("ShiftLeft", dst, src, model::Repeats<T>(mask, repeatTime, site), repeatParams, site,
                  [=](T value) { return static_cast<T>(value << scalarValue); });
 }
 template <typename T>
@@ -258,7 +261,7 @@ void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& s
                 const model::Site& site = model::Site::Here()) {
     static_assert(model::kIsShiftable<T>, "ShiftRight of 16- and 32-bit integers");
     model::CheckShift(scalarValue, site);
-    model::Unary(dst, src, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,
+    model::Unary("ShiftRight", dst, src, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,
                  [=](T value) { return static_cast<T>(value >> scalarValue); });
 }
 template <typename T>
@@ -266,7 +269,7 @@ void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& s
                 const UnaryRepeatParams& repeatParams, const model::Site& site = model::Site::Here()) {
     static_assert(model::kIsShiftable<T>, "ShiftRight of 16- and 32-bit integers");
     model::CheckShift(scalarValue, site);
-    model::Unary(dst, src, model::Repeats<T>(mask, repeatTime, site), repeatParams, site,
+    model::Unary("ShiftRight", dst, src, model::Repeats<T>(mask, repeatTime, site), repeatParams, site,
                  [=](T value) { return static_cast<T>(value >> scalarValue); });
 }
 
@@ -277,14 +280,14 @@ void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& s
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, const int32_t& count,               \
               const model::Site& site = model::Site::Here()) {                                                                       \
         static_assert(TypeRule, Message);                                                                                            \
-        model::Binary(dst, src0, src1, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,                                \
+        model::Binary(#Name, dst, src0, src1, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,                                \
                       [&site](T a, T b) { return Expression; });                                                                     \
     }                                                                                                                                \
     template <typename T>                                                                                                            \
     void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask,                      \
               const uint8_t repeatTime, const BinaryRepeatParams& repeatParams, const model::Site& site = model::Site::Here()) {     \
         static_assert(TypeRule, Message);                                                                                            \
-        model::Binary(dst, src0, src1, model::Repeats<T>(mask, repeatTime, site), repeatParams, site,                                \
+        model::Binary(#Name, dst, src0, src1, model::Repeats<T>(mask, repeatTime, site), repeatParams, site,                                \
                       [&site](T a, T b) { return Expression; });                                                                     \
     }
 
@@ -302,14 +305,14 @@ template <typename T>
 void Adds(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, const int32_t& count,
           const model::Site& site = model::Site::Here()) {
     static_assert(std::is_same_v<T, int16_t>, "the subset adds int16");
-    model::Unary(dst, src, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,
+    model::Unary("Adds", dst, src, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,
                  [&](T value) { return model::Int16(int64_t{value} + scalarValue, site); });
 }
 template <typename T>
 void Muls(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, const int32_t& count,
           const model::Site& site = model::Site::Here()) {
     static_assert(std::is_same_v<T, int16_t>, "the subset multiplies int16");
-    model::Unary(dst, src, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,
+    model::Unary("Muls", dst, src, model::Whole<T>(static_cast<uint64_t>(count), site), {}, site,
                  [&](T value) { return model::Int16(int64_t{value} * scalarValue, site); });
 }
 template <typename T>
@@ -317,7 +320,7 @@ void Duplicate(const LocalTensor<T>& dst, const T& scalarValue, const int32_t& c
     static_assert(sizeof(T) == 2 || sizeof(T) == 4, "Duplicate of 16- and 32-bit types");
     const model::Shape shape = model::Whole<T>(static_cast<uint64_t>(count), site);
     const model::Operand to = model::At(dst, 1, 8, site);
-    model::Touch(shape, to, nullptr, 0, site);
+    model::Touch("Duplicate", shape, to, nullptr, 0, site);
     for (uint32_t i = 0; i < static_cast<uint32_t>(count); ++i) {
         std::memcpy(model::Core::Get().arena() + to.offset + i * sizeof(T), &scalarValue, sizeof(T));
     }
@@ -331,7 +334,7 @@ void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode&
     constexpr bool kToHalf = std::is_same_v<T, half> && std::is_same_v<U, int16_t>;
     static_assert(kToHalf || (std::is_same_v<T, int16_t> && std::is_same_v<U, half>), "the subset casts int16 to half and back");
     model::Require(roundMode == (kToHalf ? RoundMode::CAST_NONE : RoundMode::CAST_RINT), site, "round mode outside the subset");
-    model::Unary(dst, src, model::Whole<T>(count, site), {}, site, [&](U value) {
+    model::Unary("Cast", dst, src, model::Whole<T>(count, site), {}, site, [&](U value) {
         if constexpr (kToHalf) {
             model::Require(value >= -2048 && value <= 2048, site, "int16 ", value, " is not exact as a half");
             return half::Integer(value);
@@ -374,7 +377,7 @@ void Compares(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src
                                                     : a != b;
         core.arena()[to.offset + i / 8] |= static_cast<uint8_t>((holds ? 1U : 0U) << i % 8);
     }
-    model::Count((count * sizeof(T) + kRepeatBytes - 1) / kRepeatBytes);
+    model::Count("Compares", (count * sizeof(T) + kRepeatBytes - 1) / kRepeatBytes);
 }
 
 // Bit 1 takes `src0`, bit 0 the number.
@@ -394,7 +397,7 @@ void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const Loca
     const model::Operand source[1] = {model::At(src0, 1, 8, site)};
     const model::Operand to = model::At(dst, 1, 8, site);
     Core& core = Core::Get();
-    model::Touch(model::Whole<T>(count, site), to, source, 1, site);
+    model::Touch("Select", model::Whole<T>(count, site), to, source, 1, site);
     core.Read(kVector, mask.offset, count / 8, site);
     for (uint32_t i = 0; i < count; ++i) {
         T value;
