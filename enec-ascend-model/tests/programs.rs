@@ -1,11 +1,14 @@
 //! The host model's own tests, in C++: its worked examples from the vendor's pages, kernels with one fault each that it must refuse, and what the
-//! kernels cost. Each `enec-ascend/model/tests/*.cpp` is a program and a trial.
+//! kernels cost. Each `enec-ascend/model/tests/*.cpp` is a program and a trial. The probes for a device are only compiled: they do what the model
+//! refuses.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
 
+/// Kernels for `cargo xtask ascend-probe`.
+const PROBES: &str = "probes/probes.cpp";
 /// Flags beyond those of every build, as in the build script.
 const FLAGS_VARIABLE: &str = "ENEC_ASCEND_MODEL_CXXFLAGS";
 
@@ -18,6 +21,7 @@ fn main() -> ExitCode {
     assert!(!sources.is_empty(), "no program in {}", folder.display());
     let required =
         std::env::var(enec_conformance::REQUIRE).is_ok_and(|list| list.split(',').any(|name| name == "ascend-model"));
+    sources.push(folder.join(PROBES));
     let trials = sources.into_iter().map(|source| {
         let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         match enec_ascend_model::compiler() {
@@ -44,15 +48,17 @@ fn run(compiler: &Path, folder: &Path, source: &Path) -> Result<(), String> {
         compile.arg("-I").arg(folder.join(include));
     }
     compile.args(std::env::var(FLAGS_VARIABLE).unwrap_or_default().split_whitespace());
+    if source.ends_with(PROBES) {
+        return finish(compile.args(["-fsyntax-only", "-Wall", "-Wextra", "-Werror"]).arg(source));
+    }
     finish(compile.arg(source).arg("-o").arg(&program))?;
-    print!("{}", finish(&mut Command::new(program))?);
-    Ok(())
+    finish(&mut Command::new(program))
 }
 
-/// Runs a command to its end and returns what it said, which is the error if it failed.
-fn finish(command: &mut Command) -> Result<String, String> {
+/// Runs a command to its end; what it said is the error if it failed.
+fn finish(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    if output.status.success() { Ok(text) } else { Err(format!("{command:?}: {}\n{text}", output.status)) }
+    let text = String::from_utf8_lossy(&text);
+    if output.status.success() { Ok(()) } else { Err(format!("{command:?}: {}\n{text}", output.status)) }
 }

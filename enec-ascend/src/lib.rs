@@ -25,10 +25,13 @@ mod encode;
 mod kernels;
 mod place;
 mod probe;
+#[doc(hidden)]
+#[expect(unsafe_code, reason = "as above")]
+pub mod probing;
 #[expect(unsafe_code, reason = "as above")]
 mod queue;
 mod table;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod toolkit_tests;
 
 pub use acl::library::LIBRARY_VARIABLE;

@@ -1,5 +1,7 @@
 //! The build script's use of a toolkit, on a toolkit of shell scripts.
 
+#![cfg(unix)]
+
 #[path = "../build/toolkit.rs"]
 mod toolkit;
 

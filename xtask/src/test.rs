@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::Result;
 use crate::command::{cargo, metadata, run as run_command};
-use crate::{setup, tidy};
+use crate::{ascend_matrix, setup, tidy};
 
 /// Backends that must be present under `--require`; the conformance suite reads the list from `ENEC_REQUIRE`.
 const REQUIRED_BACKENDS: &str = "cpu,ascend-model";
@@ -51,6 +51,12 @@ fn steps(options: &Options, report: &mut Report) -> Result {
         run_command(cargo("doc --workspace --all-features --no-deps".split(' ')).env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     report.step("tests", || run_command(&mut tests(options, &[])))?;
+    let sanitized = "ascend kernels under sanitizers";
+    if ascend_matrix::CLANG.is_present() {
+        report.step(sanitized, || ascend_matrix::matrix(ascend_matrix::CLANG, true, true))?;
+    } else {
+        report.skip(sanitized, "`clang++` or its sanitizers are absent; run `cargo xtask test --setup`")?;
+    }
     for path in CPU_PATHS {
         let name = format!("program on the {path} path");
         if path == "avx2" && !has_avx2() {

@@ -30,7 +30,9 @@ fn records_have_the_members_of_the_header_in_its_order() {
     let summary: Vec<_> = members("BlockSummary").into_iter().map(|(kind, name)| (kind, name.trim())).collect();
     let word = |name| ("uint32_t", name);
     assert_eq!(summary, [word("wide_base"), word("wide_width"), word("wide_lanes"), word("reserved[5]")]);
-    assert_eq!(SUMMARY_BYTES, 8 * size_of::<u32>());
+    for (structure, bytes) in [("EncodeJob", JOB_BYTES), ("DecodeJob", JOB_BYTES), ("BlockSummary", SUMMARY_BYTES)] {
+        assert!(HEADER.contains(&format!("sizeof({structure}) == {bytes}")), "{structure}");
+    }
 }
 
 #[test]

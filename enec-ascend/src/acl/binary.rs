@@ -15,10 +15,14 @@ use super::symbols::{Handle, LoadOption, LoadOptions, MAGIC_VECTOR_CORE, OPTION_
 pub(crate) struct Binary {
     device: Arc<Device>,
     handle: Handle,
+    /// Whether it was taken only with the magic of vector kernels.
+    pub(crate) with_magic: bool,
 }
 
 // SAFETY: the handle may be used from any thread on which its device is current; every use takes an `Entered`.
 unsafe impl Send for Binary {}
+// SAFETY: as above; nothing is changed through the reference.
+unsafe impl Sync for Binary {}
 
 /// A kernel of a loaded object.
 #[derive(Debug)]
@@ -53,8 +57,11 @@ impl Binary {
             library.check("aclrtBinaryLoadFromFile", code).map(|()| handle)
         };
         // The vendor's examples pass no options; whether every release recognises a vector kernel without the magic is not known.
-        let handle = load(ptr::null()).or_else(|first| load(&raw const options).map_err(|_| first))?;
-        Ok(Arc::new(Self { device: Arc::clone(device), handle }))
+        let (handle, with_magic) = match load(ptr::null()) {
+            Ok(handle) => (handle, false),
+            Err(first) => (load(&raw const options).map_err(|_| first)?, true),
+        };
+        Ok(Arc::new(Self { device: Arc::clone(device), handle, with_magic }))
     }
 
     /// The kernel of this name.

@@ -19,7 +19,7 @@ const RULES: [Rule; 11] = [
     Rule { importer: "enec-cpu", imports: &["enec-core", "enec-format"], test_imports: &["enec-conformance"] },
     Rule { importer: "enec-gpu", imports: &["enec-core", "enec-format"], test_imports: &["enec-conformance"] },
     // The pretend AscendCL that its tests run on is built by another crate, so that this one never needs a C++ compiler.
-    Rule { importer: "enec-ascend", imports: &["enec-core", "enec-format"], test_imports: &[] },
+    Rule { importer: "enec-ascend", imports: &["enec-core", "enec-format"], test_imports: &["enec-conformance"] },
     Rule {
         importer: "enec-ascend-model",
         imports: &["enec-ascend", "enec-core"],
