@@ -70,7 +70,6 @@ void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTen
     dst.Check(0, bytes, site);
     srcOffset.Check(0, uint64_t{count} * 4, site);
     Require(srcBaseAddr % sizeof(T) == 0, site, "base of ", srcBaseAddr, " bytes");
-    model::Disjoint(from.offset, from.bytes, to.offset, bytes, site);
     model::Disjoint(offsets.offset, count * 4, to.offset, bytes, site);
     Core& core = Core::Get();
     core.Tick(kVector);
@@ -82,6 +81,7 @@ void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTen
         Require(offset % sizeof(T) == 0, site, "offset of ", offset, " bytes");
         src.Check(uint64_t{srcBaseAddr} + offset, sizeof(T), site);
         const uint32_t at = from.offset + srcBaseAddr + offset;
+        model::Disjoint(at, sizeof(T), to.offset, bytes, site);
         core.Read(kVector, at, sizeof(T), site);
         std::memcpy(core.arena() + to.offset + i * sizeof(T), core.arena() + at, sizeof(T));
     }
