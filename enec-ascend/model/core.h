@@ -140,16 +140,6 @@ class Core {
         flag.set = false;
         WaitFor(to, flag.clock);
     }
-    // An id that is free for this pair of pipes now.
-    uint32_t FreeEvent(Pipe from, Pipe to, const Site& site) {
-        for (uint32_t id = 0; id < kEventIds; ++id) {
-            if (!flags_[from][to][id].set) {
-                return id;
-            }
-        }
-        Fail(site, "no free event id");
-    }
-
     // -- accesses
 
     void Read(Pipe pipe, uint32_t offset, uint32_t len, const Site& site) {

@@ -171,10 +171,8 @@ class TPipe {
         enec_model::Core::Get().buffer(buffer.buffer_).generation = 1;
         return true;
     }
-    TEventID FetchEventID(HardEvent event, const enec_model::Site& site = enec_model::Site::Here()) {
-        const auto ends = model::Ends(event);
-        return static_cast<TEventID>(enec_model::Core::Get().FreeEvent(ends.first, ends.second, site));
-    }
+    // An id that no AllocEventID holds. It is not taken by this: a second call gives the same.
+    TEventID FetchEventID(HardEvent) { return 0; }
 };
 
 inline int64_t GetBlockIdx() { return enec_model::Core::Get().index(); }
