@@ -41,7 +41,7 @@ __aicore__ inline void Concatenate(const Words& dst, const Words& groups, uint32
     }
 }
 
-// 8 groups of `bits` bits, at least 6, from words.
+// 8 groups of `bits` bits, an even number, from words.
 __aicore__ inline void Separate(const Words& dst, const Words& words, uint32_t bits, const Words& masks, const Words& scratch, uint32_t tiles) {
     for (uint32_t group = 0; group < 8; ++group) {
         const uint32_t word = group * bits / 16;
@@ -86,18 +86,13 @@ __aicore__ inline void Unpack(const Words& values, const Words& words, const Wor
         SplitPairs(values, words, 8, 8, masks, tiles);
         return;
     }
-    if (width > 4 || width == 3) {
-        Separate(pairs, words, 2 * width, masks, values, tiles);
-    } else if (width == 4) {
+    if (width == 4) {
         SplitPairs(pairs, words, 8, 4, masks, tiles);
+    } else if (width == 2) {
+        SplitPairs(values, words, 8, 2, masks, tiles);
+        SplitPairs(pairs, values, 4, 4, masks, tiles);
     } else {
-        if (width == 2) {
-            SplitPairs(values, words, 8, 2, masks, tiles);
-        } else {
-            SplitPairs(pairs, words, 8, 1, masks, tiles);
-            SplitPairs(values, pairs, 4, 2, masks, tiles);
-        }
-        SplitPairs(pairs, values, 2 * width, 4, masks, tiles);
+        Separate(pairs, words, 2 * width, masks, values, tiles);
     }
     SplitPairs(values, pairs, width, 8, masks, tiles);
 }
