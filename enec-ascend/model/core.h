@@ -144,10 +144,9 @@ class Core {
 
     void Read(Pipe pipe, uint32_t offset, uint32_t len, const Site& site) {
         const uint8_t* bytes = written_.data() + offset;
-        for (uint32_t i = 0; i < len; ++i) {
-            if (bytes[i] == 0) {
-                Fail(site, "reads byte ", offset + i, " of the core's memory, which nobody has written");
-            }
+        if (const void* unwritten = std::memchr(bytes, 0, len)) {
+            const auto at = static_cast<const uint8_t*>(unwritten) - bytes;
+            Fail(site, "reads byte ", offset + static_cast<uint32_t>(at), " of the core's memory, which nobody has written");
         }
         for (uint32_t block = offset / kBlockBytes; block <= (offset + len - 1) / kBlockBytes; ++block) {
             Access& access = access_[block];
