@@ -3,6 +3,8 @@
 #include "kernels.h"
 
 #include "launch.h"
+#include "pretend.h"
+#include "reference.h"
 
 namespace pretend {
 
@@ -49,3 +51,12 @@ void remove_memory(const void* start) {
 }
 
 }  // namespace pretend
+
+double pretend_reference(int decompress) {
+    // What the paper's kernels store of a 16-bit element, at its ratio of 1.35.
+    constexpr double stored_bits = 16 / 1.35;
+    const auto estimate = decompress != 0
+                              ? enec_model::Estimate(enec_model::kReferenceDecompress, enec_model::kReferenceDecompressBarriers, stored_bits)
+                              : enec_model::Estimate(enec_model::kReferenceCompress, enec_model::kReferenceCompressBarriers, stored_bits);
+    return estimate.bytes_per_second / 1e9;
+}

@@ -30,5 +30,7 @@ struct PretendCost {
     double seconds;
 };
 void pretend_cost(const char* kernel, PretendCost* cost);
+// GB/s of uncompressed bytes that the same formula gives for the paper's own BF16 kernels on a 910B2.
+double pretend_reference(int decompress);
 
 }  // extern "C"

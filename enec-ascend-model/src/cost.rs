@@ -1,6 +1,6 @@
 //! What launches cost by the host model's formula.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_int};
 use std::ops::Sub;
 
 use enec_core::{Error, Result};
@@ -32,10 +32,7 @@ impl Cost {
     /// [`Error::Unavailable`] as [`library`](crate::library).
     pub fn so_far(kernel: &str) -> Result<Self> {
         type Read = unsafe extern "C" fn(*const c_char, *mut Cost);
-        let absent =
-            |error: libloading::Error| Error::Unavailable { backend: crate::NAME.into(), reason: error.to_string() };
-        // SAFETY: the library's initialisers do nothing but construct; it is loaded already if anything was launched.
-        let library = unsafe { Library::new(crate::library()?) }.map_err(absent)?;
+        let library = open()?;
         // SAFETY: the signature is that of `acl/pretend.h`.
         let read: Symbol<'_, Read> = unsafe { library.get("pretend_cost") }.map_err(absent)?;
         let name = CString::new(kernel).unwrap_or_default();
@@ -44,6 +41,30 @@ impl Cost {
         unsafe { read(name.as_ptr(), &raw mut cost) };
         Ok(cost)
     }
+}
+
+/// GB/s of uncompressed bytes that the same formula gives for the paper's own BF16 kernels: compression, decompression.
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] as [`library`](crate::library).
+pub fn reference_gbps() -> Result<(f64, f64)> {
+    type Estimate = unsafe extern "C" fn(c_int) -> f64;
+    let library = open()?;
+    // SAFETY: the signature is that of `acl/pretend.h`.
+    let estimate: Symbol<'_, Estimate> = unsafe { library.get("pretend_reference") }.map_err(absent)?;
+    // SAFETY: no pointer is passed.
+    Ok(unsafe { (estimate(0), estimate(1)) })
+}
+
+/// The library; it is loaded already if anything was launched.
+fn open() -> Result<Library> {
+    // SAFETY: its initialisers do nothing but construct.
+    unsafe { Library::new(crate::library()?) }.map_err(absent)
+}
+
+fn absent(error: libloading::Error) -> Error {
+    Error::Unavailable { backend: crate::NAME.into(), reason: error.to_string() }
 }
 
 impl Sub for Cost {

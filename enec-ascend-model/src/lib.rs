@@ -17,7 +17,7 @@ use std::sync::Arc;
 use enec_ascend::{AscendBackend, Configuration, KernelSource};
 use enec_core::{Driver, Error, KernelTime, OpenOptions, Result};
 
-pub use cost::Cost;
+pub use cost::{Cost, reference_gbps};
 
 /// Environment variable: settings of the host model, beyond those of the variant.
 pub const SETTINGS_VARIABLE: &str = "ENEC_ASCEND_MODEL";

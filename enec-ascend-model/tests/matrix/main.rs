@@ -15,6 +15,9 @@ use enec_core::{Backend, OpenOptions};
 use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
 use enec_format::{Coding, Dtype, reference};
 
+/// Environment variable: `K/N` runs every N-th combination from the K-th on, counted from 0, so that machines can share the product.
+const PART_VARIABLE: &str = "ENEC_ASCEND_MATRIX_PART";
+
 const CORES: [u32; 9] = [1, 2, 7, 24, 47, 48, 49, 96, 1000];
 const DTYPES: [Dtype; 3] = Dtype::FLOATS;
 const ELEMENTS: [usize; 2] = [TILE_ELEMENTS, 100 * BLOCK_ELEMENTS + 3 * TILE_ELEMENTS + 5];
@@ -22,11 +25,10 @@ const ORDERS: [&str; 4] = ["forward", "reversed", "shuffled", "threads"];
 const COPIES: [&str; 2] = ["eager", "lazy"];
 const READS: [&str; 2] = ["snapshot", "sequential"];
 const AUTO_SYNC: [&str; 2] = ["0", "1"];
-const POISON: [&str; 2] = ["165", "0"];
 
 /// How many values each factor has, in the order in which `check` takes them.
-const FACTORS: [usize; 8] =
-    [CORES.len(), ORDERS.len(), DTYPES.len(), ELEMENTS.len(), COPIES.len(), READS.len(), AUTO_SYNC.len(), POISON.len()];
+const FACTORS: [usize; 7] =
+    [CORES.len(), ORDERS.len(), DTYPES.len(), ELEMENTS.len(), COPIES.len(), READS.len(), AUTO_SYNC.len()];
 
 #[test]
 #[cfg_attr(without_compiler, ignore = "built without a C++ compiler: install `g++`")]
@@ -37,7 +39,15 @@ fn every_pair_of_settings() {
 #[test]
 #[ignore = "the full product takes long: `cargo xtask ascend-matrix` runs it"]
 fn every_combination_of_settings() {
-    run(pairs::product(&FACTORS));
+    let (part, parts) = match std::env::var(PART_VARIABLE) {
+        Ok(text) => {
+            let numbers =
+                text.split_once('/').and_then(|(part, parts)| Some((part.parse().ok()?, parts.parse().ok()?)));
+            numbers.filter(|&(part, parts): &(usize, usize)| part < parts).expect("K/N")
+        }
+        Err(_) => (0, 1),
+    };
+    run(pairs::product(&FACTORS).into_iter().skip(part).step_by(parts).collect());
 }
 
 fn run(rows: Vec<Vec<usize>>) {
@@ -48,13 +58,13 @@ fn run(rows: Vec<Vec<usize>>) {
 }
 
 fn check(row: &[usize]) -> enec_conformance::Result {
-    let &[cores, order, dtype, elements, copies, reads, auto_sync, poison] = row else {
-        panic!("a row of {}", row.len())
-    };
+    let &[cores, order, dtype, elements, copies, reads, auto_sync] = row else { panic!("a row of {}", row.len()) };
+    // What memory holds that nobody has written: two values that follow from the rest, so that both are met with everything else.
+    let poison = if row.iter().sum::<usize>().is_multiple_of(2) { 0xA5 } else { 0 };
     let (cores, dtype, elements) = (CORES[cores], DTYPES[dtype], ELEMENTS[elements]);
     let settings = format!(
-        "order={} copies={} reads={} auto_sync={} poison={} seed={cores}",
-        ORDERS[order], COPIES[copies], READS[reads], AUTO_SYNC[auto_sync], POISON[poison]
+        "order={} copies={} reads={} auto_sync={} poison={poison} seed={cores}",
+        ORDERS[order], COPIES[copies], READS[reads], AUTO_SYNC[auto_sync]
     );
     let name = format!("{} of {elements} on {cores} cores, {settings}", dtype.name());
     let configuration = Configuration {
