@@ -11,7 +11,7 @@ use enec::{CodecChoice, Dtype};
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench")]
 pub(crate) struct Arguments {
-    /// Backend: NAME, or NAME:INDEX
+    /// Backend: NAME, or NAME:INDEX; `ascend-model` prints what a cost formula gives for a 910B2, and measures nothing
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub(crate) backend: String,
     /// A safetensors file, a folder of them, or `synthetic:SIZE` (Gaussian weights; K, M and G are powers of ten)

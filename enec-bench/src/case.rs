@@ -97,7 +97,7 @@ impl Case {
     }
 
     /// The first bytes as one tensor that fits the cache.
-    fn head(&self, bytes: usize) -> Self {
+    pub(crate) fn head(&self, bytes: usize) -> Self {
         let bytes = bytes.min(self.source.bytes().len());
         let mut source = Buffer::new(bytes);
         source.bytes_mut().copy_from_slice(&self.source.bytes()[..bytes]);

@@ -13,6 +13,7 @@ mod case;
 mod copy;
 mod data;
 mod exponents;
+mod model;
 mod paper;
 mod ratio;
 mod report;
@@ -39,5 +40,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.ratio { ratio::run(arguments) } else { throughput::run(arguments) }
+    match arguments {
+        Arguments { ratio: true, .. } => ratio::run(arguments),
+        Arguments { backend, .. } if backend == model::BACKEND => model::run(arguments),
+        _ => throughput::run(arguments),
+    }
 }

@@ -69,9 +69,9 @@ impl Origin {
 }
 
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct Line<'a, R: Serialize> {
     #[serde(flatten)]
-    record: &'a Record,
+    record: &'a R,
     #[serde(flatten)]
     origin: &'a Origin,
 }
@@ -149,10 +149,10 @@ pub(crate) fn print(records: &[Record]) {
     }
 }
 
-/// Writes one line per measurement.
-pub(crate) fn write(path: &Path, records: &[Record]) -> Result<()> {
+/// Writes one line per record.
+pub(crate) fn write<R: Serialize>(path: &Path, records: &[R]) -> Result<()> {
     let origin = Origin::here();
-    let lines: Vec<Line<'_>> = records.iter().map(|record| Line { record, origin: &origin }).collect();
+    let lines: Vec<Line<'_, R>> = records.iter().map(|record| Line { record, origin: &origin }).collect();
     let text = if path.extension().is_some_and(|extension| extension == "csv") {
         csv(&lines)?
     } else {
@@ -161,7 +161,7 @@ pub(crate) fn write(path: &Path, records: &[Record]) -> Result<()> {
     Ok(fs::write(path, text)?)
 }
 
-fn csv(lines: &[Line<'_>]) -> Result<String> {
+fn csv<R: Serialize>(lines: &[Line<'_, R>]) -> Result<String> {
     let mut text = String::new();
     for line in lines {
         let serde_json::Value::Object(fields) = serde_json::to_value(line)? else { continue };

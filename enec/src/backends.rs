@@ -5,10 +5,10 @@ use std::sync::Arc;
 use enec_core::{Backend, Codec, Codecs, DeviceInfo, Driver, Error, OpenOptions, Result};
 
 /// All backends of the project, built in or not. The feature that builds one in has its name.
-pub const BACKENDS: &[&str] = &["cpu", "cuda", "wgpu"];
+pub const BACKENDS: &[&str] = &["cpu", "cuda", "wgpu", "ascend"];
 
-/// What `auto` tries, best first: what docs/backends.md has measured to be faster than what comes behind it. No GPU is in it yet, and software that
-/// poses as one never will be.
+/// What `auto` tries, best first: what docs/backends.md has measured to be faster than what comes behind it. No device but the CPU is in it yet, and
+/// software that poses as one never will be.
 const AUTO: &[&str] = &["cpu"];
 
 static DRIVERS: &[Driver] = &[
@@ -18,6 +18,8 @@ static DRIVERS: &[Driver] = &[
     enec_gpu::cuda::DRIVER,
     #[cfg(feature = "wgpu")]
     enec_gpu::wgpu::DRIVER,
+    #[cfg(feature = "ascend")]
+    enec_ascend::DRIVER,
 ];
 
 /// The drivers of the backends that are built in, in the order of [`BACKENDS`].
@@ -39,7 +41,10 @@ pub fn drivers() -> &'static [Driver] {
 /// assert_eq!(backend.info().backend, "cpu");
 ///
 /// let error = enec::open("abacus", &OpenOptions::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "backend `abacus` is not available: there is none of this name; known are `auto`, `cpu`, `cuda`, `wgpu`");
+/// assert_eq!(
+///     error.to_string(),
+///     "backend `abacus` is not available: there is none of this name; known are `auto`, `cpu`, `cuda`, `wgpu`, `ascend`"
+/// );
 /// # Ok::<(), enec::Error>(())
 /// ```
 ///

@@ -69,6 +69,7 @@
 //! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
 //! | `cuda` | `cuda` (default) | NVIDIA devices from Ampere on, with a driver from 525 on; nothing of CUDA is needed to build |
 //! | `wgpu` | `wgpu` (default) | any GPU with Vulkan, Metal or DX12; the driver is loaded at run time |
+//! | `ascend` | `ascend` (default) | Ascend NPUs of the 910B family with CANN 8.1 or newer; tested on a host model, not on a device |
 //!
 //! [`codec()`] and [`open`] take a backend's name, `NAME:INDEX`, `NAME:DEVICE` with a part of the device's name, or `auto`. A backend of one's own
 //! implements [`Backend`]; [`Codec`] and [`checkpoint`] take any. What a backend has no kernels for, see [`Codecs`], [`codec()`] has done by the CPU.

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that talks to the person who started it")]
 
+mod ascend_matrix;
+mod ascend_probe;
 mod bench;
 mod codegen;
 mod command;
@@ -41,6 +43,10 @@ enum Task {
     CudaBundle(cuda_bundle::Options),
     /// Run the fuzz targets for a while each
     Fuzz(fuzz::Options),
+    /// Run the Ascend kernels on the host model under every scheduling, with each compiler and sanitizer
+    AscendMatrix(ascend_matrix::Options),
+    /// Find out on an Ascend device what only a device can settle
+    AscendProbe(ascend_probe::Options),
     /// Run the benchmarks; all arguments go to `enec-bench`
     Bench(bench::Options),
 }
@@ -54,6 +60,8 @@ fn main() -> ExitCode {
         Task::Codegen(options) => codegen::run(&options),
         Task::CudaBundle(options) => cuda_bundle::run(&options),
         Task::Fuzz(options) => fuzz::run(&options),
+        Task::AscendMatrix(options) => ascend_matrix::run(&options),
+        Task::AscendProbe(options) => ascend_probe::run(&options),
         Task::Bench(options) => bench::run(&options),
     };
     match result {

@@ -11,15 +11,21 @@ use crate::python::VENV;
 const COMPONENTS: [(&str, &str); 2] = [("clippy", "clippy"), ("fmt", "rustfmt")];
 
 /// Debian packages that tests need; each test that does without says so by name.
-const PACKAGES: [SystemPackage; 4] = [
-    SystemPackage { name: "g++", probe: "c++ --version", why: "the CUDA kernels on the host" },
-    VENV,
+const PACKAGES: [SystemPackage; 6] = [
+    SystemPackage { name: "g++", probe: "c++ --version", why: "CUDA and Ascend kernels on the host" },
+    SystemPackage { name: "clang", probe: "clang++ --version", why: "the Ascend kernels under sanitizers" },
+    SystemPackage {
+        name: "libclang-rt-14-dev",
+        probe: "test -e \"$(clang++ -print-file-name=libclang_rt.asan-$(uname -m).so)\"",
+        why: "the Ascend kernels under sanitizers",
+    },
     SystemPackage {
         name: "mesa-vulkan-drivers",
         probe: "ls /usr/share/vulkan/icd.d/lvp_icd.*",
         why: "a Vulkan device in software, for the wgpu backend",
     },
     SystemPackage { name: "libvulkan1", probe: "ls /usr/lib/*/libvulkan.so.1", why: "the wgpu backend" },
+    VENV,
 ];
 
 /// Whether `cargo NAME` works.

@@ -9,10 +9,10 @@ use clap::Args;
 
 use crate::Result;
 use crate::command::{cargo, metadata, run as run_command};
-use crate::{codegen, setup, tidy, vulkan};
+use crate::{ascend_matrix, codegen, setup, tidy, vulkan};
 
 /// Backends that must be present under `--require`; the conformance suite reads the list from `ENEC_REQUIRE`.
-const REQUIRED_BACKENDS: &str = "cpu,cuda-host,wgpu";
+const REQUIRED_BACKENDS: &str = "cpu,cuda-host,wgpu,ascend-model";
 
 /// Values of `ENEC_CPU`, one for each path through the kernels. The conformance suite runs on all that the processor has; the program is
 /// tested once on each.
@@ -66,6 +66,12 @@ fn steps(options: &Options, report: &mut Report) -> Result {
             let suite = ["--test", "wgpu"];
             report.step(&name, || run_command(tests(options, &suite).env("LP_NATIVE_VECTOR_WIDTH", bits)))?;
         }
+    }
+    let sanitized = "ascend kernels under sanitizers";
+    if ascend_matrix::CLANG.is_present() {
+        report.step(sanitized, || ascend_matrix::matrix(ascend_matrix::CLANG, true, true))?;
+    } else {
+        report.skip(sanitized, "`clang++` or its sanitizers are absent; run `cargo xtask test --setup`")?;
     }
     for path in CPU_PATHS {
         let name = format!("program on the {path} path");

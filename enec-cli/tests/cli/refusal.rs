@@ -121,6 +121,25 @@ fn arguments() {
     filtered(&texts(folder.path(), &calls), folder.path(), |text| insta::assert_snapshot!(text));
 }
 
+/// Without the vendor's library nothing is written, and one message says what was looked for.
+#[test]
+fn an_absent_ascend_library_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("good.safetensors"), folder.path().join("out"));
+    write(&input);
+    let variable = ("ENEC_ASCEND_LIBRARY", "/nowhere/libascendcl.so");
+    let call = ["compress".as_ref(), input.as_os_str(), "-o".as_ref(), output.as_os_str()];
+    let run = Run::of(command(call).args(["--backend", "ascend"]).env(variable.0, variable.1));
+    let run = run.failure(2).says("backend `ascend` is not available").says("/nowhere/libascendcl.so").says("CANN");
+    assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+    assert_eq!(names(folder.path()), ["good.safetensors"]);
+
+    let run = Run::of(command(["devices", "--json"]).env(variable.0, variable.1)).success();
+    let ascend = &run.json()["backends"][1];
+    assert_eq!((&ascend["name"], ascend["devices"].as_array().map(Vec::len)), (&"ascend".into(), Some(0)), "{ascend}");
+    assert!(ascend["absent"].as_str().unwrap().contains("/nowhere/libascendcl.so"), "{ascend}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_to_the_input_is_the_input() {
