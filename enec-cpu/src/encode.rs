@@ -137,7 +137,8 @@ impl<'a> Task<'a> {
         let wide = kernels.analyse(layout.dtype, windows, elements, mask);
         let len = wide.segment_len(windows);
         let start = self.chain.take(index, len)?;
-        let entry = self.write_entry(&ranges, BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 }, start + len);
+        let entry =
+            self.write_entry(&ranges, BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 }, start + len);
         // SAFETY: the chain gives every place once.
         let segment = unsafe { self.target.range(self.segment_range(start, len)) };
         let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask };

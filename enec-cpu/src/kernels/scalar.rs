@@ -5,7 +5,10 @@ mod cascade;
 use enec_format::geometry::{LANES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 use enec_format::{Dtype, TwoWindows, padded_lanes};
 
-use super::{Behind, CascadeBlock, CascadeScratch, CascadeSource, DecodeBlock, EncodeBlock, EncodedPlanes, Kernels, Portable, WideLanes, WideRows};
+use super::{
+    Behind, CascadeBlock, CascadeScratch, CascadeSource, DecodeBlock, EncodeBlock, EncodedPlanes, Kernels, Portable,
+    WideLanes, WideRows,
+};
 
 /// Runs anywhere.
 #[derive(Debug, Clone, Copy)]

@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use enec_format::{Dtype, TwoWindows};
 
 use super::analyse::Analyse;
+use super::cascade::{CascadeBlock, CascadeScratch, CascadeSource, DecodeCascade, EncodeCascade};
 use super::decode::{DecodeTiles, UnpackSegment};
 use super::encode::{EncodePlanes, PackSegment};
 use super::float::{Bf16, F16, F32, Float};
 use super::isa::{Isa, Kernel};
 use super::pack::{Any, Fixed};
-use super::cascade::{CascadeBlock, CascadeScratch, CascadeSource, DecodeCascade, EncodeCascade};
 use super::{Behind, DecodeBlock, EncodeBlock, EncodedPlanes, Kernels, WideLanes, WideRows};
 
 /// Evaluates an expression with `$width` as a [`Width`](super::pack::Width): known to the compiler if the instruction set wants it.

@@ -20,8 +20,8 @@ use enec_format::Dtype;
 pub(super) use bits::{Bits, Tables};
 use codes::{Codes, Places};
 pub(super) use decode::{DecodeCascade, TILE_LOW_BYTES};
-use encode::Raw;
 pub(super) use encode::EncodeCascade;
+use encode::Raw;
 use levels::{LevelPlaces, Segment};
 pub(super) use places::PlaceTable;
 

@@ -16,7 +16,8 @@ pub(super) fn decode(block: &CascadeBlock<'_>, target: &mut [u8]) {
     let counted = Levels::count(levels.to_le_bytes()[0], block.low_plane, segment);
     let mut starts = [0; MAX_LEVELS + 1];
     for level in 2..=levels {
-        starts[level] = starts[level - 1] + if level > 2 { level_len(counted.codes(level.to_le_bytes()[0] - 1)) } else { 0 };
+        starts[level] =
+            starts[level - 1] + if level > 2 { level_len(counted.codes(level.to_le_bytes()[0] - 1)) } else { 0 };
     }
     // How many codes of each level, and raw exponents, the elements so far took.
     let (mut taken, mut raw) = ([0; MAX_LEVELS + 1], counted.raw().start);
