@@ -139,7 +139,9 @@ fn pieces_are_those_of_the_whole_blocks() {
     for backend in backends().into_iter().chain([open("portable", 3)]) {
         for dtype in Dtype::FLOATS {
             let counts = [16384 * 3 + 2048 + 77, 16384 * 4 + 9, 16384 * 2];
-            for (count, (plan, source)) in counts.into_iter().flat_map(|n| samples(dtype, n).into_iter().map(move |s| (n, s))) {
+            for (count, (plan, source)) in
+                counts.into_iter().flat_map(|n| samples(dtype, n).into_iter().map(move |s| (n, s)))
+            {
                 let bytes = reference::encode_plan(&plan, &source).unwrap();
                 let stream = Stream::open(&bytes).unwrap();
                 let layout = stream.layout();
