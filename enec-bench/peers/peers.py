@@ -272,17 +272,20 @@ class PeerRun:
         }
 
 
-class EnecRun:
-    """The timings of ENEC's codec, parameter search and checksums included, from `enec-bench` with one repetition a turn."""
+# Those of ENEC.
+CODECS = ["enec", "cascade"]
 
-    name = "ENEC"
+
+class EnecRun:
+    """The timings of one of ENEC's codecs, parameter search and checksums included, from `enec-bench` with one repetition a turn."""
+
     how = "Codec: parameter search, kernels, validation and checksums, tensor by tensor, into reused buffers"
 
-    def __init__(self, binary, path, dtype, threads):
-        self.threads, self.results = threads, []
-        self.out = path.with_suffix(f".{threads}.json")
+    def __init__(self, binary, path, dtype, threads, codec):
+        self.name, self.threads, self.results = f"ENEC {codec}", threads, []
+        self.out = path.with_suffix(f".{codec}.{threads}.json")
         self.command = [binary, "--backend", "cpu", "--data", path, "--dtype", dtype, "--threads", str(threads)]
-        self.command += ["--repetitions", "1", "--out", self.out]
+        self.command += ["--codec", codec, "--repetitions", "1", "--out", self.out]
 
     def warm_up(self):
         """`enec-bench` warms up and compares by itself, in every turn."""
@@ -405,7 +408,7 @@ def measure(arguments, peers, folder, name, dtype, tensors):
     numpy.concatenate(list(tensors.values()), out=source)
     source.flags.writeable = False
     restored = aligned(len(source))
-    runs = [EnecRun(arguments.enec, path, dtype, threads) for threads in arguments.threads]
+    runs = [EnecRun(arguments.enec, path, dtype, threads, codec) for threads in arguments.threads for codec in CODECS]
     runs += [PeerRun(peer(source, restored, dtype, threads)) for peer in peers for threads in arguments.threads]
     for _ in range(WARM_UP_ROUNDS):
         for run in runs:
@@ -439,16 +442,17 @@ def print_table(records):
     first = records[0]
     print(f"\n{first['data']}: {first['bytes'] / 1e6:.1f} MB of {first['dtype']}, {first['tensors']} tensors;", end=" ")
     print(f"{first['cpu']}, commit {first['commit']}; medians of {first['repetitions']} (least-most)")
-    print(f"{'':25} {'threads':>7} {'ratio':>7} {'compress GB/s':>22} {'decompress GB/s':>22}   ENEC is faster by")
-    records = sorted(records, key=lambda record: record["threads"])  # ENEC stays the first of each number.
-    enec = {record["threads"]: record for record in reversed(records)}
+    print(f"{'':25} {'threads':>7} {'ratio':>7} {'compress GB/s':>22} {'decompress GB/s':>22}   enec is faster by       cascade is faster by")
+    records = sorted(records, key=lambda record: record["threads"])
+    ours = {(record["backend"], record["threads"]): record for record in records}
     for record in records:
         line = f"{record['backend']:25} {record['threads']:7} {record['ratio']:7.3f}"
         for key in ("encode_gbps", "decode_gbps"):
             least, most = record[key + "_range"]
             line += f" {f'{record[key]:.3f} ({least:.2f}-{most:.2f})':>22}"
-        for key in ("encode_gbps", "decode_gbps"):
-            line += f" {enec[record['threads']][key] / record[key]:8.1f} x"
+        for codec in CODECS:
+            for key in ("encode_gbps", "decode_gbps"):
+                line += f" {ours[f'ENEC {codec}', record['threads']][key] / record[key]:8.1f} x"
         print(line, flush=True)
 
 
@@ -504,7 +508,7 @@ def main():
         sys.exit("error: `--allow-missing` measures without them")
 
     arguments.warm = not arguments.default_allocator and keep_memory_warm()
-    print(f"{EnecRun.name}: {EnecRun.how}")
+    print(f"ENEC {' and '.join(CODECS)}: {EnecRun.how}")
     for peer in peers:
         print(f"{peer.name} ({peer.package} {importlib.metadata.version(peer.package)}): {peer.how}")
     print("malloc", "keeps freed memory: results go to warm pages" if arguments.warm else "as it is: large results go to fresh pages")

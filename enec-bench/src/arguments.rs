@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
-use enec::Dtype;
+use enec::{CodecChoice, Dtype};
 
 /// Benchmarks ENEC: throughput of kernels and codec beside plain copies of the same buffers, in one run; or, with `--ratio`, sizes.
 #[derive(Debug, Parser)]
@@ -20,6 +20,9 @@ pub(crate) struct Arguments {
     /// Element types to measure; of a file, those that it has
     #[arg(long, value_delimiter = ',', default_value = "BF16,F16,F32", value_parser = parse_dtype)]
     pub(crate) dtype: Vec<Dtype>,
+    /// Codecs to measure, one run for each
+    #[arg(long, value_delimiter = ',', default_value = "enec,cascade")]
+    pub(crate) codec: Vec<CodecChoice>,
     /// Host threads to measure with, one run for each number; by default 1 and one per core
     #[arg(long, value_delimiter = ',', value_name = "N,...")]
     pub(crate) threads: Vec<NonZeroUsize>,

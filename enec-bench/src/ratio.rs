@@ -1,5 +1,5 @@
-//! Sizes: ENEC's with all headers and padding, the paper's rule, and the entropy of the exponents; and what the sample of the parameter search
-//! loses and takes.
+//! Sizes: those of both codecs and of the automatic choice with all headers and padding, the paper's rule, and the entropy of the exponents;
+//! and what the sample of the parameter search loses and takes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use enec::checkpoint::CheckpointFile;
-use enec::{Codec, Dtype, OpenOptions, Profile, search};
+use enec::{Codec, CodecChoice, Dtype, OpenOptions, Profile, search};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -22,26 +22,37 @@ use crate::paper;
 struct Sizes {
     /// Uncompressed.
     bytes: u64,
-    /// ENEC: streams of the tensors that gain, the others as they are.
+    /// The smaller codec for each tensor: streams of the tensors that gain, the others as they are.
+    auto: u64,
+    /// The two windows alone.
     enec: u64,
+    /// The cascade alone.
+    cascade: u64,
     /// The paper's rule, where it gains.
     paper: f64,
     /// Exponents at their entropy per tensor, everything else as it is.
     entropy: f64,
-    /// ENEC with the parameters that are best over all blocks of each tensor, not over a sample.
-    exhaustive: u64,
-    /// Most microseconds that the parameter search took for one tensor.
-    search_us: f64,
+    /// The two windows with the parameters that are best over all blocks of each tensor, not over a sample.
+    enec_exhaustive: u64,
+    /// The cascade with such parameters.
+    cascade_exhaustive: u64,
+    /// Most microseconds that the search for the two windows took for one tensor, and for codec and parameters.
+    enec_search_us: f64,
+    auto_search_us: f64,
 }
 
 impl Sizes {
     fn add(&mut self, other: &Self) {
         self.bytes += other.bytes;
+        self.auto += other.auto;
         self.enec += other.enec;
+        self.cascade += other.cascade;
         self.paper += other.paper;
         self.entropy += other.entropy;
-        self.exhaustive += other.exhaustive;
-        self.search_us = self.search_us.max(other.search_us);
+        self.enec_exhaustive += other.enec_exhaustive;
+        self.cascade_exhaustive += other.cascade_exhaustive;
+        self.enec_search_us = self.enec_search_us.max(other.enec_search_us);
+        self.auto_search_us = self.auto_search_us.max(other.auto_search_us);
     }
 }
 
@@ -54,7 +65,7 @@ struct Row {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let codec = Codec::new(enec::open(&arguments.backend, &OpenOptions::default())?);
+    let codec = enec::codec(&arguments.backend, &OpenOptions::default())?;
     let mut rows = Vec::new();
     let mut pooled: BTreeMap<String, Sizes> = BTreeMap::new();
     let paths = arguments.data.iter().map(|data| match data {
@@ -91,7 +102,9 @@ fn measure(codec: &Codec, path: &std::path::Path) -> Result<Row> {
     // One at a time: what is timed must not share the machine with the rest.
     for (tensor, sizes) in tensors.iter().zip(&mut sizes) {
         if let Some(dtype) = Dtype::from_name(tensor.dtype()) {
-            sizes.search_us = search_seconds(dtype, tensor.stored_bytes()) * 1e6;
+            let elements = tensor.stored_bytes();
+            sizes.enec_search_us = seconds(|| search::search(dtype, black_box(elements))) * 1e6;
+            sizes.auto_search_us = seconds(|| codec.coding(dtype, black_box(elements))) * 1e6;
         }
     }
     let (mut total, mut by_dtype) = (Sizes::default(), BTreeMap::<&str, u64>::new());
@@ -104,14 +117,24 @@ fn measure(codec: &Codec, path: &std::path::Path) -> Result<Row> {
 }
 
 fn carried(bytes: u64) -> Sizes {
-    Sizes { bytes, enec: bytes, paper: bytes as f64, entropy: bytes as f64, exhaustive: bytes, search_us: 0.0 }
+    Sizes {
+        bytes,
+        auto: bytes,
+        enec: bytes,
+        cascade: bytes,
+        paper: bytes as f64,
+        entropy: bytes as f64,
+        enec_exhaustive: bytes,
+        cascade_exhaustive: bytes,
+        ..Sizes::default()
+    }
 }
 
 /// The best of three, as the first reads the sample from memory.
-fn search_seconds(dtype: Dtype, elements: &[u8]) -> f64 {
+fn seconds<T>(work: impl Fn() -> T) -> f64 {
     let time = || {
         let start = Instant::now();
-        black_box(search::search(dtype, black_box(elements)));
+        black_box(work());
         start.elapsed().as_secs_f64()
     };
     (0..3).map(|_| time()).fold(f64::INFINITY, f64::min)
@@ -126,32 +149,55 @@ fn measure_tensor(codec: &Codec, dtype: Dtype, elements: &[u8]) -> enec::Result<
     let entropy = exponents.elements() as f64 * (exponents.other_bits() as f64 + exponents.entropy()) / 8.0;
     let paper = paper::bits(&exponents).map_or(bytes as f64, |bits| bits as f64 / 8.0);
     let size = |codec: &Codec| Ok::<_, enec::Error>((codec.encode(dtype, elements)?.len() as u64).min(bytes));
-    let best = search::search_sampled(dtype, &[elements], usize::MAX);
-    let best = Profile::new().with(dtype, best.common_base(), best.common_width())?;
-    let (enec, exhaustive) = (size(codec)?, size(&codec.clone().with_profile(best))?);
-    Ok(Sizes { bytes, enec, paper: paper.min(bytes as f64), entropy, exhaustive, search_us: 0.0 })
+    let windows = search::search_sampled(dtype, &[elements], usize::MAX);
+    let cascade = search::search_cascade_sampled(dtype, &[elements], usize::MAX);
+    let best = Profile::new().with(dtype, windows.common_base(), windows.common_width())?;
+    let best = best.with_cascade(dtype, cascade.symbols())?;
+    let of = |choice| codec.clone().with_choice(choice);
+    let (enec, cascade) = (of(CodecChoice::Enec), of(CodecChoice::Cascade));
+    Ok(Sizes {
+        bytes,
+        auto: size(&of(CodecChoice::Auto))?,
+        enec: size(&enec)?,
+        cascade: size(&cascade)?,
+        paper: paper.min(bytes as f64),
+        entropy,
+        enec_exhaustive: size(&enec.with_profile(best.clone()))?,
+        cascade_exhaustive: size(&cascade.with_profile(best))?,
+        ..Sizes::default()
+    })
 }
 
 fn print(rows: &[Row]) {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(4);
     println!(
-        "{:width$}  dtype  {:>9}  {:>7}  {:>12}  {:>7}  {:>6}  {:>9}",
-        "file", "MB", "enec", "paper's rule", "entropy", "loss %", "search us"
+        "{:width$}  dtype  {:>9}  {:>7}  {:>7}  {:>7}  {:>12}  {:>7}  {:>14}  {:>17}",
+        "file", "MB", "auto", "enec", "cascade", "paper's rule", "entropy", "losses %", "search us"
     );
     for row in rows {
-        let Sizes { bytes, enec, paper, entropy, exhaustive, search_us } = &row.sizes;
-        let bytes = *bytes as f64;
+        let sizes = &row.sizes;
+        let bytes = sizes.bytes as f64;
+        let ratio = |size: u64| bytes / size as f64;
+        let loss = |size: u64, best: u64| (size as f64 / best as f64 - 1.0) * 100.0;
         println!(
-            "{:width$}  {:5}  {:9.2}  {:7.4}  {:12.4}  {:7.4}  {:6.3}  {:9.0}",
+            "{:width$}  {:5}  {:9.2}  {:7.4}  {:7.4}  {:7.4}  {:12.4}  {:7.4}  {:6.3}  {:6.3}  {:8.0} {:8.0}",
             row.name,
             row.dtype,
             bytes / 1e6,
-            bytes / *enec as f64,
-            bytes / paper,
-            bytes / entropy,
-            (*enec as f64 / *exhaustive as f64 - 1.0) * 100.0,
-            search_us,
+            ratio(sizes.auto),
+            ratio(sizes.enec),
+            ratio(sizes.cascade),
+            bytes / sizes.paper,
+            bytes / sizes.entropy,
+            loss(sizes.enec, sizes.enec_exhaustive),
+            loss(sizes.cascade, sizes.cascade_exhaustive),
+            sizes.enec_search_us,
+            sizes.auto_search_us,
         );
+    }
+    println!("losses: of enec and cascade by sampling; search: of the two windows alone, and of codec and parameters");
+    for row in rows.iter().filter(|row| row.sizes.auto > row.sizes.enec.min(row.sizes.cascade)) {
+        println!("{}: the automatic choice is larger than one codec alone", row.name);
     }
 }
 

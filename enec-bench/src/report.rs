@@ -17,6 +17,8 @@ pub(crate) struct Record {
     pub(crate) variant: String,
     pub(crate) data: String,
     pub(crate) dtype: String,
+    /// `enec`, `cascade`, or `auto`: the smaller one for each tensor.
+    pub(crate) codec: &'static str,
     /// `kernel`: the backend's jobs alone. `codec`: with parameter search, validation and checksums.
     pub(crate) what: &'static str,
     pub(crate) place: &'static str,
@@ -78,11 +80,12 @@ pub(crate) fn print(records: &[Record]) {
     let name = |record: &Record| format!("{} ({} tensors)", record.data, record.tensors);
     let width = records.iter().map(|record| name(record).len()).max().unwrap_or(4);
     println!(
-        "{:width$}  {:4}  {:12}  {:7}  {:6}  {:>8}  {:>6}  {:>15}  {:>15}  {:>6}  {:>6}  {:>6}",
+        "{:width$}  {:4}  {:12}  {:7}  {:7}  {:6}  {:>8}  {:>6}  {:>15}  {:>15}  {:>6}  {:>6}  {:>6}",
         "data",
         "type",
         "place",
         "threads",
+        "codec",
         "what",
         "MB",
         "ratio",
@@ -97,11 +100,12 @@ pub(crate) fn print(records: &[Record]) {
         let against = record.memcpy_gbps.max(record.nt_copy_gbps);
         let relative = |gbps: f64| format!("{gbps:6.2} ({:.2})", gbps / against);
         println!(
-            "{:width$}  {:4}  {:12}  {:7}  {:6}  {:8.1}  {:6.3}  {:>15}  {:>15}  {:6.2}  {:6.2}  {:6.2}",
+            "{:width$}  {:4}  {:12}  {:7}  {:7}  {:6}  {:8.1}  {:6.3}  {:>15}  {:>15}  {:6.2}  {:6.2}  {:6.2}",
             name(record),
             record.dtype,
             record.place,
             record.threads,
+            record.codec,
             record.what,
             record.bytes as f64 / 1e6,
             record.ratio,
@@ -114,7 +118,7 @@ pub(crate) fn print(records: &[Record]) {
     }
     // Both records of a measurement bear what the device's kernels take.
     for record in records.iter().filter(|record| record.what == "kernel") {
-        let about = format!("{} {} {}", name(record), record.dtype, record.place);
+        let about = format!("{} {} {} {}", name(record), record.dtype, record.place, record.codec);
         if let Some(((encode, decode), copy)) =
             record.device_encode_gbps.zip(record.device_decode_gbps).zip(record.device_copy_gbps)
         {

@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use enec::format::EncodePlan;
-use enec::{Backend, Codec, OpenOptions, Stream};
+use enec::{Backend, Codec, CodecChoice, OpenOptions, Stream};
 use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, KernelTime, Source, Target};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -36,12 +36,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let cases = Case::all(&arguments.data, &arguments.dtype)?;
     for opened in &opened {
         for case in Case::in_cache(&cases, &arguments.dtype, opened.threads.get()) {
-            records.extend(opened.measure(&case, arguments.repetitions)?);
+            for &choice in &arguments.codec {
+                records.extend(opened.measure(&case, choice, arguments.repetitions)?);
+            }
         }
     }
     for case in &cases {
         for opened in &opened {
-            records.extend(opened.measure(case, arguments.repetitions)?);
+            for &choice in &arguments.codec {
+                records.extend(opened.measure(case, choice, arguments.repetitions)?);
+            }
         }
     }
     report::print(&records);
@@ -72,8 +76,8 @@ impl Opened {
         Ok(Self { codec: Codec::new(backend.clone()), backend, threads, pool })
     }
 
-    fn measure(&self, case: &Case, repetitions: usize) -> Result<Vec<Record>> {
-        let mut bench = Bench::new(self, case)?;
+    fn measure(&self, case: &Case, choice: CodecChoice, repetitions: usize) -> Result<Vec<Record>> {
+        let mut bench = Bench::new(self, case, choice)?;
         bench.warm_up()?;
         let mut seconds = vec![Vec::with_capacity(repetitions); Operation::ALL.len()];
         let rounds: Vec<usize> =
@@ -99,6 +103,7 @@ impl Opened {
             variant: info.variant.to_owned(),
             data: case.name.clone(),
             dtype: case.dtype.name().to_owned(),
+            codec: choice.name(),
             what,
             place: case.place.name(),
             threads: self.threads.get(),
@@ -161,6 +166,7 @@ struct Kernels {
 struct Bench<'a> {
     opened: &'a Opened,
     case: &'a Case,
+    codec: Codec,
     plans: Vec<EncodePlan>,
     /// Tensor after tensor, each with room for its plan.
     encoded: Buffer,
@@ -170,11 +176,12 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(opened: &'a Opened, case: &'a Case) -> Result<Self> {
-        let plans = case.plans(&opened.codec)?;
+    fn new(opened: &'a Opened, case: &'a Case, choice: CodecChoice) -> Result<Self> {
+        let codec = opened.codec.clone().with_choice(choice);
+        let plans = case.plans(&codec)?;
         let encoded = Buffer::new(plans.iter().map(EncodePlan::target_len).sum());
         let decoded = Buffer::new(case.source.bytes().len());
-        Ok(Self { opened, case, plans, encoded, decoded, stream_lengths: Vec::new(), encoded_len: 0 })
+        Ok(Self { opened, case, codec, plans, encoded, decoded, stream_lengths: Vec::new(), encoded_len: 0 })
     }
 
     /// Runs everything once and compares every result with the input.
@@ -291,7 +298,7 @@ impl<'a> Bench<'a> {
             rest = behind;
             tensors.push((self.case.dtype, elements, target));
         }
-        self.stream_lengths = self.opened.codec.encode_batch(tensors)?;
+        self.stream_lengths = self.codec.encode_batch(tensors)?;
         self.encoded_len = self.stream_lengths.iter().sum();
         Ok(())
     }
@@ -305,7 +312,7 @@ impl<'a> Bench<'a> {
             rest = behind;
             jobs.push((stream, target));
         }
-        for result in self.opened.codec.decode_batch(jobs)? {
+        for result in self.codec.decode_batch(jobs)? {
             result?;
         }
         Ok(())

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cases;
+mod codecs;
 pub mod fuzzing;
 pub mod golden;
 pub mod guarded;

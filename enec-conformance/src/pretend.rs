@@ -1,5 +1,6 @@
 //! A pretend backend: its own memory, the reference codec, and faults to be caught by the suite.
 
+mod cascade;
 mod decode;
 mod encode;
 mod fault;

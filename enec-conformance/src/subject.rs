@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use enec_core::{Backend, Codec, Driver, OpenOptions};
+use enec_core::{Backend, Codec, CodecChoice, Codecs, Driver, OpenOptions};
+
+use crate::codecs::{Declaring, Needs};
 
 type Open = dyn Fn(&OpenOptions) -> enec_core::Result<Arc<dyn Backend>> + Send + Sync;
 
@@ -52,6 +54,26 @@ impl Subject {
         Ok(Self { name: self.name, options, backend, open: Arc::clone(&self.open) })
     }
 
+    /// The same device, taken at its word if it declares what a case needs, and otherwise said to have all codecs: whether it does is for the
+    /// case to find out.
+    #[must_use]
+    pub(crate) fn declaring(&self, needs: Needs) -> Self {
+        if needs.are_met_by(self.backend.info().codecs) { self.clone() } else { self.with_codecs(Codecs::ALL) }
+    }
+
+    /// The same device, said to have these codecs.
+    #[must_use]
+    pub(crate) fn with_codecs(&self, codecs: Codecs) -> Self {
+        let open = Arc::clone(&self.open);
+        let declare = move |backend| -> Arc<dyn Backend> { Arc::new(Declaring::new(backend, codecs)) };
+        Self {
+            name: self.name,
+            options: self.options.clone(),
+            backend: declare(Arc::clone(&self.backend)),
+            open: Arc::new(move |options| open(options).map(declare)),
+        }
+    }
+
     /// The backend's name by its driver.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -74,6 +96,12 @@ impl Subject {
     #[must_use]
     pub fn codec(&self) -> Codec {
         Codec::new(Arc::clone(&self.backend))
+    }
+
+    /// A codec on the backend that encodes as the choice says.
+    #[must_use]
+    pub fn codec_of(&self, choice: CodecChoice) -> Codec {
+        self.codec().with_choice(choice)
     }
 }
 

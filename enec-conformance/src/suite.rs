@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use enec_core::{Driver, OpenOptions};
 use libtest_mimic::{Arguments, Failed, Trial};
 
+use crate::codecs::Needs;
 use crate::{Result, Subject, cases};
 
 /// Environment variable: a comma-separated list of the backends that must have a device.
@@ -15,13 +16,20 @@ pub const REQUIRE: &str = "ENEC_REQUIRE";
 /// One check of a device.
 pub struct Case {
     name: String,
+    needs: Needs,
     check: Box<dyn Fn(&Subject) -> Result + Send + Sync>,
 }
 
 impl Case {
     /// A case, named with slashes from the general to the particular.
     pub fn new(name: impl Into<String>, check: impl Fn(&Subject) -> Result + Send + Sync + 'static) -> Self {
-        Self { name: name.into(), check: Box::new(check) }
+        Self { name: name.into(), needs: Needs::Nothing, check: Box::new(check) }
+    }
+
+    /// The same case, of a backend that has this.
+    #[must_use]
+    pub(crate) fn needing(self, needs: Needs) -> Self {
+        Self { needs, ..self }
     }
 
     /// Its name, without device and variant.
@@ -52,6 +60,9 @@ pub struct Gap {
     /// Why, and what has to happen for it to pass.
     pub reason: &'static str,
 }
+
+/// The gap of a device that does not say that it has codec 2. The cases ask it all the same.
+const UNDECLARED: Gap = Gap { case: "", reason: "codec 2 is not among `DeviceInfo::codecs`" };
 
 impl Gap {
     fn covers(&self, name: &str) -> bool {
@@ -110,8 +121,9 @@ fn plan(driver: &Driver, gaps: &[Gap], required: bool) -> Vec<Planned> {
             let opened = Arc::new(Opened { driver: *driver, options, subject: OnceLock::new() });
             for case in cases::all() {
                 let name = format!("{}:{}/{variant}/{}", driver.name, device.index, case.name());
-                let gap = gaps.iter().find(|gap| gap.covers(case.name())).copied();
-                trials.push(trial(name, case, gap, Arc::clone(&opened)));
+                let declared = gaps.iter().find(|gap| gap.covers(case.name())).copied();
+                let undeclared = (!case.needs.are_met_by(device.codecs)).then_some(UNDECLARED);
+                trials.push(trial(name, case, undeclared.or(declared), Arc::clone(&opened)));
             }
         }
     }
@@ -134,13 +146,14 @@ impl Opened {
 
 fn trial(name: String, case: Case, gap: Option<Gap>, opened: Arc<Opened>) -> Planned {
     let run = move || match opened.subject() {
-        Ok(subject) => case.run(subject).map_err(|error| error.to_string()),
+        Ok(subject) => case.run(&subject.declaring(case.needs)).map_err(|error| error.to_string()),
         Err(error) => Err(format!("cannot open the device: {error}")),
     };
     match gap {
         None => Planned::new(name, run),
         Some(gap) => Planned::new(format!("{name} [known gap: {}]", gap.reason), move || match run() {
             Err(_) => Ok(()),
+            Ok(()) if gap.case.is_empty() => Err("passes: declare the codec in `DeviceInfo::codecs`".into()),
             Ok(()) => Err("passes: delete the declared gap".into()),
         }),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use enec_core::{Backend, Driver, Error, OpenOptions, Result};
+use enec_core::{Backend, Codec, Codecs, Driver, Error, OpenOptions, Result};
 
 /// All backends of the project, built in or not. The feature that builds one in has its name.
 pub const BACKENDS: &[&str] = &["cpu"];
@@ -51,6 +51,33 @@ pub fn open(spec: &str, options: &OpenOptions) -> Result<Arc<dyn Backend>> {
         }
     };
     if name == "auto" { open_best(&options) } else { (driver(name)?.open)(&options) }
+}
+
+/// A codec on the device that [`open`] opens. What that device has no kernels for the CPU does, if its backend is built in.
+///
+/// ```
+/// use enec::{CodecChoice, Dtype, OpenOptions};
+///
+/// let codec = enec::codec("cpu", &OpenOptions::default())?.with_choice(CodecChoice::Cascade);
+/// let stream = codec.encode(Dtype::Bf16, &[0; 8192])?;
+/// assert_eq!(codec.decode(&stream)?, [0; 8192]);
+/// # Ok::<(), enec::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn codec(spec: &str, options: &OpenOptions) -> Result<Codec> {
+    let backend = open(spec, options)?;
+    let has_all = backend.info().codecs == Codecs::ALL;
+    let codec = Codec::new(backend);
+    match driver("cpu") {
+        Ok(cpu) if !has_all => {
+            let options = OpenOptions { threads: options.threads, ..OpenOptions::default() };
+            Ok(codec.with_fallback((cpu.open)(&options)?))
+        }
+        _ => Ok(codec),
+    }
 }
 
 /// The driver of a backend.

@@ -1,9 +1,10 @@
 //! Lossless compression of model weights in BF16, F16 and F32.
 //!
-//! The exponents of trained weights crowd into a narrow range; ENEC (Yu et al., [arXiv 2604.03298]) packs them at a fixed width that most
-//! of them fit into and leaves sign and mantissa as they are. That is fast on wide vector units, because nothing in it is
-//! sequential, and it gives every bit back: NaN payloads, zeros and infinities included. BF16 weights shrink by a factor of about 1.38
-//! to 1.40, F16 and F32 weights by 1.11 to 1.16.
+//! The exponents of trained weights crowd into a narrow range. Two codecs make use of that and leave sign and mantissa as they are: ENEC
+//! (Yu et al., [arXiv 2604.03298]) packs exponents at a fixed width that most of them fit into, and the cascade codes them by rank in
+//! levels of 2 bits. Both are fast on wide vector units, because nothing in them is sequential, and both give every bit back: NaN payloads,
+//! zeros and infinities included. By the cascade BF16 weights shrink by a factor of about 1.46 to 1.50, F16 and F32 weights by 1.16 to 1.20;
+//! by ENEC, which is faster, BF16 by 1.38 to 1.40. [`CodecChoice`] picks; by default each tensor gets the codec that makes it smaller.
 //!
 //! This crate is the one to use: it names all backends and picks one at run time. The program `enec` (crate `enec-cli`) does the same for
 //! whole checkpoints from the command line.
@@ -14,13 +15,13 @@
 //! is the same whatever backend, device or number of threads made it.
 //!
 //! ```
-//! use enec::{Codec, Dtype, OpenOptions};
+//! use enec::{Dtype, OpenOptions};
 //!
 //! // Something like trained weights: most of them small, few of them large. BF16 is the upper half of F32.
 //! let weight = |i: u32| (i.wrapping_mul(2_654_435_769) as f32 / 2_f32.powi(32) - 0.5).powi(3);
 //! let tensor: Vec<u8> = (0..65_536).flat_map(|i| ((weight(i).to_bits() >> 16) as u16).to_le_bytes()).collect();
 //!
-//! let codec = Codec::new(enec::open("auto", &OpenOptions::default())?);
+//! let codec = enec::codec("auto", &OpenOptions::default())?;
 //! let stream = codec.encode(Dtype::Bf16, &tensor)?;
 //! assert!(stream.len() < tensor.len());
 //! assert_eq!(codec.decode(&stream)?, tensor);
@@ -34,7 +35,7 @@
 //!
 //! ```
 //! use enec::checkpoint::{self, Checkpoint, Options};
-//! use enec::{Codec, OpenOptions};
+//! use enec::OpenOptions;
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let (original, compressed) = (folder.path().join("model.safetensors"), folder.path().join("model.enec.safetensors"));
@@ -43,7 +44,7 @@
 //! # let data = (0..4096_u16).flat_map(|i| (0x3F80 | i % 256).to_le_bytes());
 //! # let file = (header.len() as u64).to_le_bytes().into_iter().chain(header.bytes()).chain(data);
 //! # std::fs::write(&original, file.collect::<Vec<u8>>()).unwrap();
-//! let codec = Codec::new(enec::open("auto", &OpenOptions::default())?);
+//! let codec = enec::codec("auto", &OpenOptions::default())?;
 //! let report = checkpoint::compress(&codec, &original, &compressed, &Options::default(), &mut ())?;
 //! assert_eq!((report.streams, report.tensors), (1, 1));
 //!
@@ -67,7 +68,8 @@
 //! |---|---|---|
 //! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
 //!
-//! [`open`] takes a backend's name, `NAME:INDEX`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and [`checkpoint`] take any.
+//! [`codec()`] and [`open`] take a backend's name, `NAME:INDEX`, or `auto`. A backend of one's own implements [`Backend`]; [`Codec`] and
+//! [`checkpoint`] take any. What a backend has no kernels for, see [`Codecs`], [`codec()`] has done by the CPU.
 //!
 //! # Other crates
 //!
@@ -80,16 +82,16 @@
 
 mod backends;
 
-pub use backends::{BACKENDS, driver, drivers, open};
+pub use backends::{BACKENDS, codec, driver, drivers, open};
 pub use enec_core::{
-    Backend, Codec, DeviceBuf, DeviceInfo, DeviceSlice, DeviceStream, Driver, Error, OpenOptions, Profile, Result,
-    Target, checkpoint, search,
+    Backend, Codec, CodecChoice, Codecs, DeviceBuf, DeviceInfo, DeviceSlice, DeviceStream, Driver, Error, OpenOptions,
+    Profile, Result, Target, checkpoint, search,
 };
 /// The CPU backend, for what only its concrete type offers.
 #[cfg(feature = "cpu")]
 pub use enec_cpu as cpu;
 pub use enec_format as format;
-pub use enec_format::{Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};
+pub use enec_format::{Cascade, Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};
 
 /// The Rust example of the README, compiled as a test.
 #[cfg(doctest)]

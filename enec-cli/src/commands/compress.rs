@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use enec::Profile;
 use enec::checkpoint::{self, Checkpoint, Options};
 
-use crate::arguments::{DeviceOptions, OutputOptions};
-use crate::commands::summary::{Gain, Split, Summary};
+use crate::arguments::{CodecOptions, DeviceOptions, OutputOptions};
+use crate::commands::summary::{Gain, Split, Summary, by_fallback};
 use crate::failure::Failure;
 use crate::profile_file::ProfileFile;
 use crate::progress::Bar;
@@ -34,9 +33,8 @@ pub(crate) struct Compress {
     /// Do not decode and compare what was written
     #[arg(long)]
     no_verify: bool,
-    /// Use the parameters in this file instead of searching for each tensor's
-    #[arg(long, value_name = "FILE")]
-    profile: Option<PathBuf>,
+    #[command(flatten)]
+    codec: CodecOptions,
     /// Also write the parameters that suit all tensors of INPUT together, for `--profile` with other models
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     make_profile: Option<PathBuf>,
@@ -52,10 +50,7 @@ pub(crate) struct Compress {
 impl Compress {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let printer = self.print.printer();
-        let mut codec = self.device.codec()?;
-        if let Some(path) = &self.profile {
-            codec = codec.with_profile(Profile::read(path)?);
-        }
+        let codec = self.codec.apply(self.device.codec()?)?;
         // A name that cannot be written is better known before the work than after it.
         let profile_file =
             self.make_profile.as_ref().map(|path| ProfileFile::new(path, &self.output, self.force)).transpose()?;
@@ -74,6 +69,9 @@ impl Compress {
         printer.data(&summary, "")?;
         printer.note(summary.headline());
         printer.note(Gain { streams: report.streams, tensors: report.tensors });
+        if let Some(note) = by_fallback(&codec, report.fallback_streams, "encoded") {
+            printer.note(note);
+        }
         printer.note(summary.speed(if options.verify { "decoded again and compared" } else { "not verified" }));
         if self.timings {
             printer.note(Split(&report));

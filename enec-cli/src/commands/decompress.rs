@@ -7,7 +7,7 @@ use clap::Args;
 use enec::checkpoint::{self, Options};
 
 use crate::arguments::{DeviceOptions, OutputOptions};
-use crate::commands::summary::{Split, Summary};
+use crate::commands::summary::{Split, Summary, by_fallback};
 use crate::failure::Failure;
 use crate::progress::Bar;
 
@@ -46,6 +46,9 @@ impl Decompress {
         let summary = Summary::new(&self.input, &self.output, &report, sizes, start.elapsed());
         printer.data(&summary, "")?;
         printer.note(summary.headline());
+        if let Some(note) = by_fallback(&codec, report.fallback_streams, "decoded") {
+            printer.note(note);
+        }
         printer.note(summary.speed("every hash agrees"));
         if self.timings {
             printer.note(Split(&report));

@@ -1,6 +1,7 @@
 //! `enec devices`: the backends and what they run on here.
 
 use clap::Args;
+use enec::Codecs;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -39,6 +40,8 @@ struct Device {
     name: String,
     fingerprint: String,
     memory_bytes: Option<u64>,
+    /// Codecs that it encodes and decodes itself; others are done by the CPU.
+    codecs: Vec<&'static str>,
     kernels: &'static str,
     all_kernels: Vec<&'static str>,
 }
@@ -63,20 +66,38 @@ fn entry(name: &'static str) -> BackendEntry {
         name: info.name,
         fingerprint: info.fingerprint,
         memory_bytes: info.memory,
+        codecs: codecs(info.codecs),
         kernels: info.variant,
         all_kernels: info.variants,
     });
     BackendEntry { name, devices: devices.collect(), absent }
 }
 
-fn table(listing: &Listing) -> Table<5> {
-    let titles = [("backend", Align::Left), ("kernels", Align::Left), ("memory", Align::Right)];
-    let [backend, kernels, memory] = titles;
-    let mut table = Table::new([backend, kernels, memory, ("device", Align::Left), ("fingerprint", Align::Left)]);
+/// The codecs that go both ways, and those that go one way.
+fn codecs(codecs: Codecs) -> Vec<&'static str> {
+    let cascade = match (codecs.encodes_cascade(), codecs.decodes_cascade()) {
+        (true, true) => Some("cascade"),
+        (true, false) => Some("cascade (encodes only)"),
+        (false, true) => Some("cascade (decodes only)"),
+        (false, false) => None,
+    };
+    ["enec"].into_iter().chain(cascade).collect()
+}
+
+fn table(listing: &Listing) -> Table<6> {
+    let mut table = Table::new([
+        ("backend", Align::Left),
+        ("codecs", Align::Left),
+        ("kernels", Align::Left),
+        ("memory", Align::Right),
+        ("device", Align::Left),
+        ("fingerprint", Align::Left),
+    ]);
     for BackendEntry { name, devices, absent } in &listing.backends {
         for device in devices {
             table.row([
                 device.backend.clone(),
+                device.codecs.join(", "),
                 device.all_kernels.join(", "),
                 device.memory_bytes.map_or_else(String::new, |bytes| Size(bytes).to_string()),
                 Printable(&device.name).to_string(),
@@ -85,7 +106,8 @@ fn table(listing: &Listing) -> Table<5> {
         }
         if let Some(reason) = absent {
             let reason = format!("none: {}", Printable(reason));
-            table.row([(*name).to_owned(), String::new(), String::new(), reason, String::new()]);
+            let [codecs, kernels, memory, fingerprint] = [const { String::new() }; 4];
+            table.row([(*name).to_owned(), codecs, kernels, memory, reason, fingerprint]);
         }
     }
     table

@@ -4,10 +4,9 @@ use std::fmt::{self, Display};
 use std::path::PathBuf;
 
 use clap::Args;
-use enec::Profile;
-use enec::checkpoint::{self, Inspection, Options, TensorInspection};
+use enec::checkpoint::{self, CodecInspection, Inspection, Options, TensorInspection};
 
-use crate::arguments::{DeviceOptions, OutputOptions};
+use crate::arguments::{CodecOptions, DeviceOptions, OutputOptions};
 use crate::commands::summary::Gain;
 use crate::failure::Failure;
 use crate::number::Size;
@@ -17,16 +16,16 @@ use crate::table::{Align, Table};
 
 /// Show what a file or folder is made of, tensor by tensor
 ///
-/// Of an original it is told what compressing would make of it. The columns: common base and common width of the exponents; lanes that
-/// are wide because they do not fit into that; bits stored per exponent, and the entropy of the exponents, which an ideal coder of single
-/// exponents would need; size before over size after. A tensor without parameters does not gain and is carried as it is.
+/// Of an original it is told what compressing would make of it, with `--codec` and `--profile` as `enec compress` has them. The columns: codec;
+/// of `enec` the common base b and common width m of the exponents and the lanes that are wide because they do not fit into that, of `cascade` the
+/// number of levels K, their symbols, and the elements that escape from each level; bits stored per exponent, and the entropy of the exponents,
+/// which an ideal coder of single exponents would need; size before over size after. A tensor without a codec does not gain and is carried as it is.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
     /// Safetensors file, or folder that holds some, compressed or not
     input: PathBuf,
-    /// Of an original: use the parameters in this file instead of searching for each tensor's
-    #[arg(long, value_name = "FILE")]
-    profile: Option<PathBuf>,
+    #[command(flatten)]
+    codec: CodecOptions,
     #[command(flatten)]
     device: DeviceOptions,
     #[command(flatten)]
@@ -36,10 +35,7 @@ pub(crate) struct Inspect {
 impl Inspect {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let printer = self.print.printer();
-        let mut codec = self.device.codec()?;
-        if let Some(path) = &self.profile {
-            codec = codec.with_profile(Profile::read(path)?);
-        }
+        let codec = self.codec.apply(self.device.codec()?)?;
         let inspection = checkpoint::inspect(&codec, &self.input, &Options::default(), &mut Bar::new(printer))?;
         printer.data(&inspection, Shown(&inspection))
     }
@@ -64,30 +60,47 @@ impl Display for Shown<'_> {
 }
 
 fn table(tensors: &[TensorInspection]) -> Table<9> {
+    let percent = |share: f64| format!("{:.2}%", 100.0 * share);
     let mut table = Table::new([
         ("tensor", Align::Left),
         ("dtype", Align::Left),
         ("shape", Align::Left),
-        ("base", Align::Right),
-        ("width", Align::Right),
-        ("wide", Align::Right),
+        ("codec", Align::Left),
+        ("parameters", Align::Left),
+        ("wide, or escapes", Align::Left),
         ("bits", Align::Right),
         ("entropy", Align::Right),
         ("ratio", Align::Right),
     ]);
     for TensorInspection { name, dtype, shape, ratio, stream, .. } in tensors {
-        let [base, width, wide, bits, entropy] = match stream {
-            None => [const { String::new() }; 5],
-            Some(stream) => [
-                stream.common_base.to_string(),
-                stream.common_width.to_string(),
-                format!("{:.2}%", 100.0 * stream.wide_lane_share),
-                format!("{:.3}", stream.exponent_bits),
-                format!("{:.3}", stream.exponent_entropy),
-            ],
+        let [codec, parameters, outside] = match stream.as_ref().map(|stream| &stream.codec) {
+            None => [const { String::new() }; 3],
+            Some(CodecInspection::Enec { common_base, common_width, wide_lane_share }) => {
+                ["enec".into(), format!("b {common_base}, m {common_width}"), percent(*wide_lane_share)]
+            }
+            Some(CodecInspection::Cascade { levels, symbols, escape_shares }) => {
+                let symbols = symbols.iter().map(u8::to_string).collect::<Vec<_>>();
+                let levels_symbols = symbols.chunks(3).map(|level| level.join(" ")).collect::<Vec<_>>().join(", ");
+                let shares = escape_shares.iter().map(|share| percent(*share)).collect::<Vec<_>>().join(" ");
+                ["cascade".into(), format!("K {levels}: {levels_symbols}"), shares]
+            }
+        };
+        let [bits, entropy] = match stream {
+            None => [const { String::new() }; 2],
+            Some(stream) => [stream.exponent_bits, stream.exponent_entropy].map(|bits| format!("{bits:.3}")),
         };
         let (name, dtype) = (Printable(name).to_string(), Printable(dtype).to_string());
-        table.row([name, dtype, format!("{shape:?}"), base, width, wide, bits, entropy, format!("{ratio:.3}")]);
+        table.row([
+            name,
+            dtype,
+            format!("{shape:?}"),
+            codec,
+            parameters,
+            outside,
+            bits,
+            entropy,
+            format!("{ratio:.3}"),
+        ]);
     }
     table
 }

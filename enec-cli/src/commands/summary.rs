@@ -4,6 +4,7 @@ use std::fmt::{self, Display};
 use std::path::Path;
 use std::time::Duration;
 
+use enec::Codec;
 use enec::checkpoint::{Report, Timings};
 use serde::Serialize;
 
@@ -76,6 +77,16 @@ impl Display for Split<'_> {
         writeln!(f, "sync    {sync_seconds:8.3} s")?;
         write!(f, "verify  {verify_seconds:8.3} s")
     }
+}
+
+/// What is told of streams that another device than the one asked for encoded or decoded.
+pub(crate) fn by_fallback(codec: &Codec, streams: usize, verb: &str) -> Option<String> {
+    if streams == 0 {
+        return None;
+    }
+    let fallback = codec.fallback().map_or("the reference codec", |fallback| fallback.info().backend);
+    let (streams, backend) = (count(streams, "stream"), codec.backend().info().backend);
+    Some(format!("{streams} {verb} by `{fallback}`: `{backend}` has no kernels for their codec"))
 }
 
 /// How many of a checkpoint's tensors are smaller as streams.

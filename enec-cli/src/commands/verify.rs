@@ -8,6 +8,7 @@ use enec::checkpoint::{self, Damage, Options, Verification};
 use serde::Serialize;
 
 use crate::arguments::{DeviceOptions, OutputOptions};
+use crate::commands::summary::by_fallback;
 use crate::failure::Failure;
 use crate::number::{Size, count, gigabytes_per_second};
 use crate::printer::{Printable, Printer};
@@ -54,7 +55,7 @@ impl Verify {
             verification.damages.iter().for_each(|damage| Printer::error(describe(damage), None));
             return Err(Failure::Damaged(verification.damages));
         }
-        let Verification { tensors, bytes, seconds, .. } = verification;
+        let Verification { tensors, bytes, seconds, fallback_streams, .. } = verification;
         printer.note(format_args!(
             "{}: {}, {}, all intact",
             Printable(&verdict.input),
@@ -63,6 +64,9 @@ impl Verify {
         ));
         if let Some(original) = verdict.against {
             printer.note(format_args!("the same as {}", Printable(&original)));
+        }
+        if let Some(note) = by_fallback(&codec, fallback_streams, "decoded") {
+            printer.note(note);
         }
         let rate = gigabytes_per_second(bytes, Duration::from_secs_f64(seconds));
         printer.note(format_args!("{seconds:.2} s, {rate:.2} GB/s"));

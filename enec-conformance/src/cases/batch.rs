@@ -1,10 +1,11 @@
 //! Batches: many jobs of all kinds at once, none at all, and several at a time.
 
 use enec_core::search::search;
-use enec_core::{DecodeBatch, EncodeBatch, JobStatus};
+use enec_core::{CodecChoice, DecodeBatch, EncodeBatch, JobStatus};
 use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
 use enec_format::{Coding, Dtype, Stream, reference};
 
+use crate::codecs::{CODECS, Needs, searched};
 use crate::guarded::Place;
 use crate::inputs::{Input, distributions};
 use crate::jobs::{Decoded, Decoding, Encoding, check_decodings, check_encodings};
@@ -12,19 +13,26 @@ use crate::random::SplitMix64;
 use crate::{Case, Result, Subject, ensure};
 
 pub(super) fn cases() -> Vec<Case> {
-    vec![
-        Case::new("batch/mixed", |subject| mixed(subject, 1)),
-        Case::new("batch/small", small),
+    let of_codecs = CODECS.into_iter().flat_map(|(choice, prefix)| {
+        let needs = Needs::of(choice, Needs::Both);
+        [
+            Case::new(format!("{prefix}batch/mixed"), move |subject| mixed(subject, choice, 1)).needing(needs),
+            Case::new(format!("{prefix}batch/small"), move |subject| small(subject, choice)).needing(needs),
+        ]
+    });
+    let others = [
         Case::new("batch/empty", empty),
         Case::new("batch/every_job_has_a_status", every_job_has_a_status),
         Case::new("batch/one_bad_job", one_bad_job),
         Case::new("batch/several_threads", several_threads),
-    ]
+    ];
+    of_codecs.chain(others).collect()
 }
 
 const PLACES: [Place; 4] = [Place::HOST, Place::DEVICE, Place::Host(3), Place::Device(8)];
 
-fn mixed(subject: &Subject, seed: u64) -> Result {
+/// Also with jobs of other codecs in between.
+fn mixed(subject: &Subject, choice: CodecChoice, seed: u64) -> Result {
     let mut random = SplitMix64::new(seed);
     let counts =
         [0, 1, 100, TILE_ELEMENTS, 2 * TILE_ELEMENTS + 1, BLOCK_ELEMENTS, BLOCK_ELEMENTS + 5 * TILE_ELEMENTS + 9];
@@ -37,7 +45,8 @@ fn mixed(subject: &Subject, seed: u64) -> Result {
         tensors.push((format!("job {index}: {} bytes of {name} as {}", elements.len(), dtype.name()), dtype, elements));
     }
     let encodings = tensors.iter().map(|(name, dtype, elements)| {
-        let coding = Coding::TwoWindows(search(*dtype, elements));
+        let choice = if random.below(4) == 0 { CodecChoice::Enec } else { choice };
+        let coding = searched(choice, *dtype, elements);
         let encoding = Encoding::of(name, *dtype, coding, elements)?;
         Ok(encoding.placed(PLACES[random.below(4)], PLACES[random.below(4)]))
     });
@@ -53,12 +62,12 @@ fn mixed(subject: &Subject, seed: u64) -> Result {
 }
 
 /// More jobs than a device has workers, of one tile each.
-fn small(subject: &Subject) -> Result {
+fn small(subject: &Subject, choice: CodecChoice) -> Result {
     let tensors: Vec<Vec<u8>> = (0..300)
         .map(|seed| Input::Weights { seed, top: 100 + seed % 28, zeros: 0 }.bytes(Dtype::Bf16, TILE_ELEMENTS))
         .collect();
     let encodings = tensors.iter().enumerate().map(|(index, elements)| {
-        let coding = Coding::TwoWindows(search(Dtype::Bf16, elements));
+        let coding = searched(choice, Dtype::Bf16, elements);
         Encoding::of(format!("job {index}"), Dtype::Bf16, coding, elements)
     });
     let encodings: Vec<Encoding<'_>> = encodings.collect::<Result<_>>()?;
@@ -123,7 +132,7 @@ fn one_bad_job(subject: &Subject) -> Result {
 /// One backend value is one queue, but any thread may use it.
 fn several_threads(subject: &Subject) -> Result {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (2..5).map(|seed| scope.spawn(move || mixed(subject, seed))).collect();
+        let threads: Vec<_> = (2..5).map(|seed| scope.spawn(move || mixed(subject, CodecChoice::Enec, seed))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err("a thread panicked".into())))
     })
 }

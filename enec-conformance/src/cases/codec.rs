@@ -1,22 +1,35 @@
 //! Codec: everything that callers use, on this backend.
 
-use enec_core::{Codec, DeviceSlice, DeviceStream, Error, Profile, Target};
-use enec_format::geometry::{BLOCK_ELEMENTS, HEADER_BYTES, TILE_ELEMENTS};
-use enec_format::{Coding, Dtype, FormatErrorKind as Kind, Header, Stream, max_encoded_len, reference};
+use std::sync::Arc;
 
+use enec_core::{
+    Codec, CodecChoice, Codecs, DecodeBatch, DecodeJob, DeviceSlice, DeviceStream, Error, OpenOptions, Profile, Source,
+    Target,
+};
+use enec_format::geometry::{BLOCK_ELEMENTS, HEADER_BYTES, TILE_ELEMENTS};
+use enec_format::{Coding, DecodePlan, Dtype, FormatErrorKind as Kind, Header, Stream, max_encoded_len, reference};
+
+use crate::codecs::{CODECS, Needs};
 use crate::inputs::Input;
 use crate::jobs::same;
 use crate::{Case, Result, Subject, ensure};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in Dtype::FLOATS {
-        let family = format!("codec/{}", dtype.name().to_lowercase());
-        cases.push(Case::new(format!("{family}/round_trip"), move |subject| round_trip(subject, dtype)));
-        cases.push(Case::new(format!("{family}/elements"), move |subject| elements(subject, dtype)));
-        cases.push(Case::new(format!("{family}/device"), move |subject| device(subject, dtype)));
-        cases.push(Case::new(format!("{family}/damage"), move |subject| damage(subject, dtype)));
+    for (choice, prefix) in CODECS {
+        for dtype in Dtype::FLOATS {
+            let mut add = |name: &str, check: fn(&Subject, &Codec, Dtype) -> Result| {
+                let name = format!("{prefix}codec/{}/{name}", dtype.name().to_lowercase());
+                let case = Case::new(name, move |subject| check(subject, &subject.codec_of(choice), dtype));
+                cases.push(case.needing(Needs::of(choice, Needs::Both)));
+            };
+            add("round_trip", round_trip);
+            add("elements", elements);
+            add("device", device);
+            add("damage", damage);
+        }
     }
+    cases.push(Case::new("codec/fallback", fallback));
     cases.push(Case::new("codec/profile", profile));
     cases.push(Case::new("codec/refusals", refusals));
     cases
@@ -35,10 +48,9 @@ fn expected(codec: &Codec, dtype: Dtype, elements: &[u8]) -> Result<Vec<u8>> {
     Ok(reference::encode_stream(dtype, codec.coding(dtype, elements), elements)?)
 }
 
-fn round_trip(subject: &Subject, dtype: Dtype) -> Result {
-    let codec = subject.codec();
+fn round_trip(_: &Subject, codec: &Codec, dtype: Dtype) -> Result {
     for elements in tensors(dtype) {
-        let expected = expected(&codec, dtype, &elements)?;
+        let expected = expected(codec, dtype, &elements)?;
         let stream = codec.encode(dtype, &elements)?;
         same(&stream, &expected, |at| format!("byte {at} of a stream of {} bytes", elements.len()))?;
         same(&codec.decode(&stream)?, &elements, |at| format!("byte {at} of {} decoded", elements.len()))?;
@@ -57,8 +69,8 @@ fn round_trip(subject: &Subject, dtype: Dtype) -> Result {
     Ok(codec.verify(&stream)?)
 }
 
-fn elements(subject: &Subject, dtype: Dtype) -> Result {
-    let (codec, element_bytes) = (subject.codec(), dtype.element_bytes());
+fn elements(_: &Subject, codec: &Codec, dtype: Dtype) -> Result {
+    let element_bytes = dtype.element_bytes();
     for elements in tensors(dtype) {
         let bytes = codec.encode(dtype, &elements)?;
         let (stream, count) = (Stream::open(&bytes)?, elements.len() / element_bytes);
@@ -93,10 +105,10 @@ fn download(subject: &Subject, slice: &DeviceSlice) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn device(subject: &Subject, dtype: Dtype) -> Result {
-    let (codec, backend) = (subject.codec(), subject.backend());
+fn device(subject: &Subject, codec: &Codec, dtype: Dtype) -> Result {
+    let backend = subject.backend();
     for elements in tensors(dtype) {
-        let sealed = expected(&codec, dtype, &elements)?;
+        let sealed = expected(codec, dtype, &elements)?;
         let source = backend.alloc(elements.len() + 6)?.slice(3..3 + elements.len())?;
         backend.upload(&elements, &source)?;
         let target = backend.alloc(max_encoded_len(elements.len())? + 5)?.full();
@@ -115,7 +127,7 @@ fn device(subject: &Subject, dtype: Dtype) -> Result {
             &uploaded,
             &codec.open_device(uploaded.memory().clone())?,
         ] {
-            decodes_to(subject, &codec, stream, &elements)?;
+            decodes_to(subject, codec, stream, &elements)?;
         }
     }
     Ok(())
@@ -131,8 +143,7 @@ fn decodes_to(subject: &Subject, codec: &Codec, stream: &DeviceStream, elements:
 }
 
 /// One flipped bit in each section: the structure or a hash must tell.
-fn damage(subject: &Subject, dtype: Dtype) -> Result {
-    let codec = subject.codec();
+fn damage(_: &Subject, codec: &Codec, dtype: Dtype) -> Result {
     let top = u64::from(dtype.exponent_mask() / 2);
     let input = Input::Lanes { seed: 103, wide: 40, base: top, width: 2, wide_base: top + 5, wide_width: 4 };
     let elements = input.bytes(dtype, 9 * TILE_ELEMENTS + 3);
@@ -162,6 +173,48 @@ fn damage(subject: &Subject, dtype: Dtype) -> Result {
             }
         }
     }
+    Ok(())
+}
+
+/// A device that has codec 1 only: codec 2 goes through host memory, by a fallback or by the reference codec, from and to any place.
+fn fallback(subject: &Subject) -> Result {
+    let half = subject.with_codecs(Codecs::ENEC);
+    let cascade = half.codec_of(CodecChoice::Cascade);
+    let other = crate::pretend::open(&OpenOptions::default(), None)?;
+    for codec in [cascade.clone(), cascade.with_fallback(Arc::clone(&other))] {
+        for dtype in Dtype::FLOATS {
+            round_trip(&half, &codec, dtype)?;
+            elements(&half, &codec, dtype)?;
+            device(&half, &codec, dtype)?;
+        }
+        let tensors = tensors(Dtype::Bf16);
+        let coding = codec.coding(Dtype::Bf16, &tensors[3]);
+        ensure!(coding.cascade().is_some(), "a choice is not kept to: {coding:?}");
+        ensure!(
+            !codec.encodes_on_backend(coding) && !codec.decodes_on_backend(coding),
+            "it is said to be the device's"
+        );
+        // Jobs of both codecs in one call.
+        let windows = half.codec_of(CodecChoice::Enec);
+        let streams = [windows.encode(Dtype::Bf16, &tensors[3])?, codec.encode(Dtype::Bf16, &tensors[3])?];
+        let opened = [Stream::open(&streams[1])?, Stream::open(&streams[0])?, Stream::open(&streams[1])?];
+        let mut targets = vec![vec![0xEE; tensors[3].len()]; 3];
+        let jobs = opened.iter().zip(&mut targets).map(|(stream, target)| (stream, &mut target[..]));
+        codec.decode_batch(jobs)?.into_iter().collect::<enec_core::Result<Vec<()>>>()?;
+        ensure!(targets.iter().all(|target| *target == tensors[3]), "a batch of both codecs decodes to something else");
+    }
+    // What is chosen automatically is what the device has, unless a fallback has more.
+    let weights = Input::Weights { seed: 105, top: 120, zeros: 0 }.bytes(Dtype::Bf16, 3 * TILE_ELEMENTS);
+    let alone = half.codec().coding(Dtype::Bf16, &weights);
+    ensure!(alone.two_windows().is_some(), "chosen without a fallback: {alone:?}");
+    let with = half.codec().with_fallback(other).coding(Dtype::Bf16, &weights);
+    ensure!(with.cascade().is_some(), "chosen with a fallback: {with:?}");
+    // A batch for the device takes no job of a codec that it lacks.
+    let stream = reference::encode_stream(Dtype::Bf16, with, &weights)?;
+    let (plan, mut target) = (DecodePlan::whole(&Stream::open(&stream)?), vec![0; weights.len()]);
+    let mut batch = DecodeBatch::new(half.backend().info());
+    let refused = batch.push(DecodeJob::new(plan, Source::Host(&stream), Target::Host(&mut target)));
+    ensure!(matches!(refused, Err(Error::Argument(_))), "a job of an undeclared codec: {refused:?}");
     Ok(())
 }
 

@@ -1,8 +1,10 @@
 //! Corrupt: streams that no encoder writes but validation accepts, and streams that change after they were validated.
 
+use enec_core::CodecChoice;
 use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
-use enec_format::{Coding, DecodePlan, Dtype, Layout, Stream, TwoWindows, reference};
+use enec_format::{Cascade, Coding, DecodePlan, Dtype, Layout, Stream, TwoWindows, reference};
 
+use crate::codecs::{CODECS, Needs};
 use crate::guarded::Place;
 use crate::inputs::Input;
 use crate::jobs::{Decoded, Decoding, check_decodings};
@@ -11,26 +13,49 @@ use crate::{Case, Result, Subject, hostile};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in Dtype::FLOATS {
-        let family = format!("corrupt/{}", dtype.name().to_lowercase());
-        for (name, place) in [("host", Place::HOST), ("device", Place::DEVICE)] {
-            cases.push(Case::new(format!("{family}/hostile/{name}"), move |subject| hostile(subject, dtype, place)));
-            cases.push(Case::new(format!("{family}/changed/{name}"), move |subject| changed(subject, dtype, place)));
+    for (choice, prefix) in CODECS {
+        let needs = Needs::of(choice, Needs::Decoding);
+        for dtype in Dtype::FLOATS {
+            let family = format!("{prefix}corrupt/{}", dtype.name().to_lowercase());
+            for (name, place) in [("host", Place::HOST), ("device", Place::DEVICE)] {
+                let hostile = move |subject: &Subject| hostile(subject, choice, dtype, place);
+                cases.push(Case::new(format!("{family}/hostile/{name}"), hostile).needing(needs));
+                let changed = move |subject: &Subject| changed(subject, choice, dtype, place);
+                cases.push(Case::new(format!("{family}/changed/{name}"), changed).needing(needs));
+            }
         }
     }
     cases
 }
 
-fn hostile(subject: &Subject, dtype: Dtype, place: Place) -> Result {
-    let mut random = SplitMix64::new(60);
-    let mut streams = Vec::new();
+/// Parameters all over what is valid.
+fn codings(choice: CodecChoice, dtype: Dtype) -> Result<Vec<Coding>> {
+    let mut codings = Vec::new();
+    if choice == CodecChoice::Cascade {
+        for levels in 1..=5 {
+            for step in [1, 7] {
+                let symbols: Vec<u8> =
+                    (0..3 * levels).map(|rank| (step * rank + levels) & dtype.exponent_mask()).collect();
+                codings.push(Cascade::new(dtype, &symbols)?.into());
+            }
+        }
+        return Ok(codings);
+    }
     for width in 0..=dtype.exponent_bits() {
         for base in [0, 1, dtype.exponent_mask() / 2, dtype.exponent_mask()] {
-            let windows = TwoWindows::new(dtype, base, width)?;
-            for count in [TILE_ELEMENTS + 3, BLOCK_ELEMENTS + TILE_ELEMENTS] {
-                let stream = hostile::stream(&mut random, dtype, windows, count)?;
-                streams.push((format!("base {base}, width {width}, {count} elements"), stream));
-            }
+            codings.push(TwoWindows::new(dtype, base, width)?.into());
+        }
+    }
+    Ok(codings)
+}
+
+fn hostile(subject: &Subject, choice: CodecChoice, dtype: Dtype, place: Place) -> Result {
+    let mut random = SplitMix64::new(60);
+    let mut streams = Vec::new();
+    for coding in codings(choice, dtype)? {
+        for count in [TILE_ELEMENTS + 3, BLOCK_ELEMENTS + TILE_ELEMENTS] {
+            let stream = hostile::stream(&mut random, dtype, coding, count)?;
+            streams.push((format!("{coding:?}, {count} elements"), stream));
         }
     }
     let decodings = streams.iter().map(|(name, stream)| Ok(Decoding::of(name, stream)?.placed(place, place)));
@@ -57,7 +82,14 @@ const CHANGES: &[Change] = &[
             bytes[layout.table.offset + 8 * index + 2..][..6].copy_from_slice(&[0, 0, low, 0, 0, 0]);
         }
     }),
-    ("mask and table of ones", |layout, bytes| bytes[layout.table.offset..layout.mask.range().end].fill(0xFF)),
+    ("mask and table of ones", |layout, bytes| {
+        bytes[layout.mask.range()].fill(0xFF);
+        bytes[layout.table.range()].fill(0xFF);
+    }),
+    ("low plane of ones", |layout, bytes| bytes[layout.low_plane.range()].fill(0xFF)),
+    ("low plane of zeros", |layout, bytes| bytes[layout.low_plane.range()].fill(0)),
+    ("variable section of ones", |layout, bytes| bytes[layout.variable.range()].fill(0xFF)),
+    ("variable section of zeros", |layout, bytes| bytes[layout.variable.range()].fill(0)),
     ("everything ones", |_, bytes| bytes.fill(0xFF)),
     ("everything zero", |_, bytes| bytes.fill(0)),
 ];
@@ -67,12 +99,18 @@ fn set_entries(layout: &Layout, bytes: &mut [u8], at: usize, value: u8) {
 }
 
 /// The elements do not matter, nor whether the job fails; but nothing else may be written or break, nor may other jobs suffer.
-fn changed(subject: &Subject, dtype: Dtype, place: Place) -> Result {
+fn changed(subject: &Subject, choice: CodecChoice, dtype: Dtype, place: Place) -> Result {
     let top = u64::from(dtype.exponent_mask() / 2);
     let input = Input::Lanes { seed: 61, wide: 40, base: top, width: 2, wide_base: top + 5, wide_width: 4 };
     let elements = input.bytes(dtype, BLOCK_ELEMENTS + 2 * TILE_ELEMENTS + 5);
-    let windows = TwoWindows::new(dtype, dtype.exponent_mask() / 2, 2)?;
-    let intact = reference::encode_stream(dtype, Coding::TwoWindows(windows), &elements)?;
+    let coding = match choice {
+        CodecChoice::Cascade => {
+            let symbols = [0, 1, 2, 3, 5, 4].map(|below| dtype.exponent_mask() / 2 - below);
+            Cascade::new(dtype, &symbols)?.into()
+        }
+        _ => Coding::from(TwoWindows::new(dtype, dtype.exponent_mask() / 2, 2)?),
+    };
+    let intact = reference::encode_stream(dtype, coding, &elements)?;
     let plan = DecodePlan::whole(&Stream::open(&intact)?);
     let streams = CHANGES.iter().map(|(name, change)| {
         let mut stream = intact.clone();

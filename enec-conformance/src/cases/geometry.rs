@@ -2,10 +2,11 @@
 
 use std::num::NonZeroUsize;
 
-use enec_core::search::search;
+use enec_core::CodecChoice;
 use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
-use enec_format::{Coding, Dtype, reference};
+use enec_format::{Dtype, reference};
 
+use crate::codecs::{CODECS, Needs, searched};
 use crate::inputs::Input;
 use crate::jobs::{Decoding, Encoding, check_decodings, check_encodings};
 use crate::{Case, Result, Subject};
@@ -14,15 +15,20 @@ use crate::{Case, Result, Subject};
 const THREADS: [usize; 3] = [1, 2, 7];
 
 pub(super) fn cases() -> Vec<Case> {
-    let cases = THREADS.map(|threads| {
-        Case::new(format!("geometry/threads/{threads}"), move |subject| {
-            same_bytes(&subject.reopen(|options| options.threads = NonZeroUsize::new(threads))?)
-        })
-    });
-    cases.into()
+    let mut cases = Vec::new();
+    for (choice, prefix) in CODECS {
+        for threads in THREADS {
+            let check = move |subject: &Subject| {
+                same_bytes(&subject.reopen(|options| options.threads = NonZeroUsize::new(threads))?, choice)
+            };
+            let name = format!("{prefix}geometry/threads/{threads}");
+            cases.push(Case::new(name, check).needing(Needs::of(choice, Needs::Both)));
+        }
+    }
+    cases
 }
 
-fn same_bytes(subject: &Subject) -> Result {
+fn same_bytes(subject: &Subject, choice: CodecChoice) -> Result {
     for dtype in Dtype::FLOATS {
         let top = u64::from(dtype.exponent_mask() / 2);
         let wide = Input::Lanes { seed: 80, wide: 129, base: top, width: 2, wide_base: top + 9, wide_width: 4 };
@@ -33,7 +39,7 @@ fn same_bytes(subject: &Subject) -> Result {
         tensors.push(Input::Uniform { seed: 81 }.bytes(dtype, 4 * BLOCK_ELEMENTS));
         tensors.push(Input::Weights { seed: 82, top, zeros: 40 }.bytes(dtype, 4 * BLOCK_ELEMENTS));
         let encodings = tensors.iter().map(|elements| {
-            let coding = Coding::TwoWindows(search(dtype, elements));
+            let coding = searched(choice, dtype, elements);
             Encoding::of(format!("{} bytes of {}", elements.len(), dtype.name()), dtype, coding, elements)
         });
         let encodings: Vec<Encoding<'_>> = encodings.collect::<Result<_>>()?;

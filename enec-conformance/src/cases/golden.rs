@@ -1,5 +1,8 @@
 //! Golden: the frozen streams are decoded, and encoded again to the same bytes.
 
+use enec_format::Header;
+
+use crate::codecs::Needs;
 use crate::golden::{Golden, Manifest};
 use crate::jobs::{Decoding, Encoding, check_decodings, check_encodings};
 use crate::{Case, Result, Subject, ensure};
@@ -9,13 +12,22 @@ pub(super) fn cases() -> Vec<Case> {
         Ok(manifest) => manifest
             .streams
             .into_iter()
-            .map(|golden| Case::new(format!("golden/{}", golden.name), move |subject| check(subject, &golden)))
+            .map(|golden| {
+                let needs = needs(&golden);
+                Case::new(format!("golden/{}", golden.name), move |subject| check(subject, &golden)).needing(needs)
+            })
             .collect(),
         Err(error) => {
             let message = error.to_string();
             vec![Case::new("golden/manifest", move |_| Err(message.clone().into()))]
         }
     }
+}
+
+fn needs(golden: &Golden) -> Needs {
+    let header = golden.frozen().ok().and_then(|frozen| Header::parse(&frozen).ok());
+    let is_cascade = header.is_some_and(|header| header.coding.cascade().is_some());
+    if is_cascade { Needs::Both } else { Needs::Nothing }
 }
 
 fn check(subject: &Subject, golden: &Golden) -> Result {

@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
-use enec_core::search::search;
-use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, PieceHashes, PieceSink, Source, Target};
+use enec_core::{CodecChoice, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, PieceHashes, PieceSink, Source, Target};
 use enec_format::geometry::{BLOCK_ELEMENTS, BLOCK_TILES, TILE_ELEMENTS};
 use enec_format::hash::{content_hash, piece_hash};
 use enec_format::{Coding, DecodePlan, Dtype, EncodeOutcome, EncodePlan, Stream, reference};
 
+use crate::codecs::{CODECS, Needs, searched};
 use crate::inputs::Input;
 use crate::{Case, Result, Subject, ensure};
 
@@ -15,11 +15,17 @@ const COUNT: usize = 2 * BLOCK_ELEMENTS + 3 * TILE_ELEMENTS + 77;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in Dtype::FLOATS {
-        let family = format!("pieces/{}", dtype.name().to_lowercase());
-        cases.push(Case::new(format!("{family}/encode"), move |subject| encode(subject, dtype)));
-        cases.push(Case::new(format!("{family}/decode"), move |subject| decode(subject, dtype)));
-        cases.push(Case::new(format!("{family}/ranges"), move |subject| ranges(subject, dtype)));
+    for (choice, prefix) in CODECS {
+        for dtype in Dtype::FLOATS {
+            let mut add = |name: &str, direction, check: fn(&Subject, CodecChoice, Dtype) -> Result| {
+                let name = format!("{prefix}pieces/{}/{name}", dtype.name().to_lowercase());
+                let case = Case::new(name, move |subject| check(subject, choice, dtype));
+                cases.push(case.needing(Needs::of(choice, direction)));
+            };
+            add("encode", Needs::Encoding, encode);
+            add("decode", Needs::Decoding, decode);
+            add("ranges", Needs::Decoding, ranges);
+        }
     }
     cases
 }
@@ -97,19 +103,19 @@ fn tensors(dtype: Dtype) -> [Vec<u8>; 3] {
     [weights.bytes(dtype, COUNT), weights.bytes(dtype, BLOCK_ELEMENTS), Input::Uniform { seed: 91 }.bytes(dtype, COUNT)]
 }
 
-fn encode(subject: &Subject, dtype: Dtype) -> Result {
+fn encode(subject: &Subject, choice: CodecChoice, dtype: Dtype) -> Result {
     for elements in tensors(dtype) {
-        for coding in [Coding::TwoWindows(search(dtype, &elements)), Coding::Stored] {
+        let coding = searched(choice, dtype, &elements);
+        for coding in [coding, Coding::Stored] {
             let plan = EncodePlan::new(dtype, coding, elements.len() / dtype.element_bytes())?;
             encode_by(subject, &plan, &elements)?;
         }
-        let windows = search(dtype, &elements);
-        encode_by(subject, &EncodePlan::window(dtype, windows, elements.len() / dtype.element_bytes(), 0)?, &elements)?;
+        encode_by(subject, &EncodePlan::window(dtype, coding, elements.len() / dtype.element_bytes(), 0)?, &elements)?;
     }
     // The table entries of a window count from the start of the tensor's section, and are hashed so.
     let [elements, ..] = tensors(dtype);
-    let windows = search(dtype, &elements);
-    let plan = EncodePlan::window(dtype, windows, elements.len() / dtype.element_bytes(), 12_345)?;
+    let coding = searched(choice, dtype, &elements);
+    let plan = EncodePlan::window(dtype, coding, elements.len() / dtype.element_bytes(), 12_345)?;
     let recorder = Recorder::default();
     let mut target = vec![0; plan.target_len()];
     let outcome = run_encode(subject, &plan, &elements, &mut target, &recorder)?;
@@ -145,9 +151,9 @@ fn encode_by(subject: &Subject, plan: &EncodePlan, elements: &[u8]) -> Result {
 
     let hashes = PieceHashes::new(plan.layout());
     run_encode(subject, plan, elements, &mut target, &hashes.sink(0))?;
-    let header = plan.header(outcome, None)?.to_bytes();
-    target[..header.len()].copy_from_slice(&header);
-    expected[..header.len()].copy_from_slice(&header);
+    let header = plan.header(outcome, None)?;
+    header.write(&mut target);
+    header.write(&mut expected);
     let written = &target[..expected.len()];
     ensure!(written == expected, "a job that reports its pieces writes other bytes");
     ensure!(hashes.complete_content(elements) == seal.content, "content hash completed from pieces");
@@ -179,9 +185,9 @@ fn run_decode(subject: &Subject, plan: &DecodePlan, stream: &[u8], sink: &dyn Pi
     Ok(target)
 }
 
-fn decode(subject: &Subject, dtype: Dtype) -> Result {
+fn decode(subject: &Subject, choice: CodecChoice, dtype: Dtype) -> Result {
     for elements in tensors(dtype) {
-        let bytes = reference::encode_stream(dtype, Coding::TwoWindows(search(dtype, &elements)), &elements)?;
+        let bytes = reference::encode_stream(dtype, searched(choice, dtype, &elements), &elements)?;
         let stream = Stream::open(&bytes)?;
         let (plan, recorder) = (DecodePlan::whole(&stream), Recorder::default());
         ensure!(run_decode(subject, &plan, &bytes, &recorder)? == elements, "wrong elements");
@@ -197,9 +203,9 @@ fn decode(subject: &Subject, dtype: Dtype) -> Result {
 }
 
 /// Of a range, only the blocks that lie in it whole, and the last only with the tail.
-fn ranges(subject: &Subject, dtype: Dtype) -> Result {
+fn ranges(subject: &Subject, choice: CodecChoice, dtype: Dtype) -> Result {
     let [elements, ..] = tensors(dtype);
-    let bytes = reference::encode_stream(dtype, Coding::TwoWindows(search(dtype, &elements)), &elements)?;
+    let bytes = reference::encode_stream(dtype, searched(choice, dtype, &elements), &elements)?;
     let stream = Stream::open(&bytes)?;
     let tiles = stream.layout().tiles;
     for (range, tail, blocks) in [

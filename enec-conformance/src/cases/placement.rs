@@ -1,10 +1,10 @@
 //! Placement: host and device memory in all pairs, at any offset, with nothing around them touched.
 
-use enec_core::search::search;
-use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Source, Target};
-use enec_format::geometry::{BLOCK_ELEMENTS, HEADER_BYTES, TILE_ELEMENTS};
-use enec_format::{Coding, DecodePlan, Dtype, EncodePlan, Stream, reference};
+use enec_core::{CodecChoice, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Source, Target};
+use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
+use enec_format::{DecodePlan, Dtype, EncodePlan, Stream, reference};
 
+use crate::codecs::{CODECS, Needs, searched};
 use crate::guarded::Place;
 use crate::inputs::Input;
 use crate::jobs::{Decoding, Encoding, check_decodings, check_encodings, same};
@@ -15,16 +15,19 @@ const ALIGNMENTS: [(&str, [usize; 2]); 3] = [("aligned", [0, 0]), ("words", [4, 
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (alignment, offsets) in ALIGNMENTS {
+    for ((choice, prefix), (alignment, offsets)) in CODECS.into_iter().flat_map(|codec| ALIGNMENTS.map(|a| (codec, a)))
+    {
+        let needs = Needs::of(choice, Needs::Both);
         for (from, from_device) in [("host", false), ("device", true)] {
             for (to, to_device) in [("host", false), ("device", true)] {
                 let place = |device, offset| if device { Place::Device(offset) } else { Place::Host(offset) };
                 let (source, target) = (place(from_device, offsets[0]), place(to_device, offsets[1]));
-                let name = format!("placement/{alignment}/{from}_to_{to}");
-                cases.push(Case::new(name, move |subject| placed(subject, source, target)));
+                let name = format!("{prefix}placement/{alignment}/{from}_to_{to}");
+                cases.push(Case::new(name, move |subject| placed(subject, choice, source, target)).needing(needs));
             }
         }
-        cases.push(Case::new(format!("placement/{alignment}/neighbours"), move |subject| neighbours(subject, offsets)));
+        let name = format!("{prefix}placement/{alignment}/neighbours");
+        cases.push(Case::new(name, move |subject| neighbours(subject, choice, offsets)).needing(needs));
     }
     cases
 }
@@ -45,16 +48,12 @@ fn tensors() -> Vec<(Dtype, Vec<u8>)> {
     tensors
 }
 
-fn coding(dtype: Dtype, elements: &[u8]) -> Coding {
-    if dtype == Dtype::Opaque { Coding::Stored } else { Coding::TwoWindows(search(dtype, elements)) }
-}
-
-fn placed(subject: &Subject, from: Place, to: Place) -> Result {
+fn placed(subject: &Subject, choice: CodecChoice, from: Place, to: Place) -> Result {
     let tensors = tensors();
     let (mut encodings, mut streams) = (Vec::new(), Vec::new());
     for (index, (dtype, elements)) in tensors.iter().enumerate() {
         let name = format!("{} bytes of {}", elements.len(), dtype.name());
-        let mut encoding = Encoding::of(name, *dtype, coding(*dtype, elements), elements)?.placed(from, to);
+        let mut encoding = Encoding::of(name, *dtype, searched(choice, *dtype, elements), elements)?.placed(from, to);
         encoding.spare = index % 3 * 29;
         streams.push(reference::encode_plan(&encoding.plan, elements)?);
         encodings.push(encoding);
@@ -70,12 +69,12 @@ fn placed(subject: &Subject, from: Place, to: Place) -> Result {
 
 /// Jobs of one batch whose sources and targets lie one behind the other in the same two buffers, with a byte or a few between: a
 /// job that writes whole words, and not its bytes only, breaks its neighbour.
-fn neighbours(subject: &Subject, offsets: [usize; 2]) -> Result {
+fn neighbours(subject: &Subject, choice: CodecChoice, offsets: [usize; 2]) -> Result {
     let backend = subject.backend();
     let gap = if offsets == [0, 0] { 64 } else { offsets[0] };
     let tensors = tensors();
     let coded = tensors.iter().map(|(dtype, elements)| {
-        let plan = EncodePlan::new(*dtype, coding(*dtype, elements), elements.len() / dtype.element_bytes())?;
+        let plan = EncodePlan::new(*dtype, searched(choice, *dtype, elements), elements.len() / dtype.element_bytes())?;
         let stream = reference::encode_plan(&plan, elements)?;
         Ok((plan, stream))
     });
@@ -111,8 +110,9 @@ fn neighbours(subject: &Subject, offsets: [usize; 2]) -> Result {
     let mut written = vec![0; targets_len];
     backend.download(&to.full(), &mut written)?;
     for (range, (_, stream)) in targets.iter().zip(&coded) {
-        let body = range.start + HEADER_BYTES..range.start + stream.len();
-        expected_targets[body.clone()].copy_from_slice(&stream[HEADER_BYTES..]);
+        let front = Stream::open(stream)?.header().front_len();
+        let body = range.start + front..range.start + stream.len();
+        expected_targets[body.clone()].copy_from_slice(&stream[front..]);
         // Between the stream's end and the plan's an encoder may leave what it likes.
         let unused = body.end..range.end;
         expected_targets[unused.clone()].copy_from_slice(&written[unused]);

@@ -1,9 +1,10 @@
 //! Ranges: every range of tiles of a tensor of three blocks, with and without its tail.
 
-use enec_core::search::search;
+use enec_core::CodecChoice;
 use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
 use enec_format::{Coding, DecodePlan, Dtype, Stream, reference};
 
+use crate::codecs::{CODECS, Needs, searched};
 use crate::guarded::Place;
 use crate::inputs::Input;
 use crate::jobs::{Decoding, check_decodings};
@@ -13,10 +14,15 @@ const COUNT: usize = 2 * BLOCK_ELEMENTS + 3 * TILE_ELEMENTS + 101;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for dtype in Dtype::FLOATS {
-        let family = format!("ranges/{}", dtype.name().to_lowercase());
-        cases.push(Case::new(format!("{family}/all"), move |subject| all(subject, dtype)));
-        cases.push(Case::new(format!("{family}/device"), move |subject| device(subject, dtype)));
+    for (choice, prefix) in CODECS {
+        let needs = Needs::of(choice, Needs::Decoding);
+        for dtype in Dtype::FLOATS {
+            let family = format!("{prefix}ranges/{}", dtype.name().to_lowercase());
+            let all = move |subject: &Subject| all(subject, choice, dtype);
+            cases.push(Case::new(format!("{family}/all"), all).needing(needs));
+            let device = move |subject: &Subject| device(subject, choice, dtype);
+            cases.push(Case::new(format!("{family}/device"), device).needing(needs));
+        }
     }
     cases.push(Case::new("ranges/stored", stored));
     cases
@@ -42,9 +48,9 @@ fn range<'a>(
     Ok(Decoding::by_plan(name, plan, stream).expecting(&elements[tiles.start * dtype.tile_bytes()..end]))
 }
 
-fn all(subject: &Subject, dtype: Dtype) -> Result {
+fn all(subject: &Subject, choice: CodecChoice, dtype: Dtype) -> Result {
     for elements in tensors(dtype) {
-        let stream = reference::encode_stream(dtype, Coding::TwoWindows(search(dtype, &elements)), &elements)?;
+        let stream = reference::encode_stream(dtype, searched(choice, dtype, &elements), &elements)?;
         let tiles = Stream::open(&stream)?.layout().tiles;
         let mut decodings = Vec::new();
         for start in 0..=tiles {
@@ -59,9 +65,9 @@ fn all(subject: &Subject, dtype: Dtype) -> Result {
 }
 
 /// Some ranges again, from and to device memory at odd offsets.
-fn device(subject: &Subject, dtype: Dtype) -> Result {
+fn device(subject: &Subject, choice: CodecChoice, dtype: Dtype) -> Result {
     let [elements, _] = tensors(dtype);
-    let stream = reference::encode_stream(dtype, Coding::TwoWindows(search(dtype, &elements)), &elements)?;
+    let stream = reference::encode_stream(dtype, searched(choice, dtype, &elements), &elements)?;
     let mut decodings = Vec::new();
     for (tiles, tail) in [(0..1, false), (3..9, false), (7..8, false), (8..16, false), (18..19, true), (19..19, true)] {
         for (from, to) in

@@ -1,8 +1,9 @@
 //! The stored rule at its exact boundary: the longest variable section that is still worth it, and the next one.
 
 use enec_format::geometry::{BLOCK_ELEMENTS, SEGMENT_ROW_LANES, SEGMENT_UNIT, TILE_ELEMENTS};
-use enec_format::{Coding, Dtype, EncodeOutcome, EncodePlan, TwoWindows, reference};
+use enec_format::{Cascade, Coding, Dtype, EncodeOutcome, EncodePlan, TwoWindows, reference};
 
+use crate::codecs::Needs;
 use crate::inputs::Input;
 use crate::jobs::{Encoding, check_encodings};
 use crate::{Case, Result, Subject, ensure};
@@ -14,6 +15,8 @@ pub(super) fn cases() -> Vec<Case> {
         cases.push(Case::new(format!("{family}/boundary"), move |subject| boundary(subject, dtype)));
         cases.push(Case::new(format!("{family}/fixed_sections"), move |subject| fixed_sections(subject, dtype)));
         cases.push(Case::new(format!("{family}/late"), move |subject| late(subject, dtype)));
+        let check = move |subject: &Subject| cascade_boundary(subject, dtype);
+        cases.push(Case::new(format!("cascade/{family}/boundary"), check).needing(Needs::Encoding));
     }
     cases
 }
@@ -77,5 +80,33 @@ fn late(subject: &Subject, dtype: Dtype) -> Result {
     }
     let encodings: Vec<_> =
         tensors.iter().map(|(name, tensor)| Encoding::by_plan(name, plan.clone(), tensor)).collect();
+    check_encodings(subject, &encodings)
+}
+
+/// One level whose symbols all elements have but some that are zero: each takes a byte of the variable section. All but the last block have
+/// equal shares of them, so that the last one exceeds the limit.
+fn cascade_boundary(subject: &Subject, dtype: Dtype) -> Result {
+    let middle = dtype.exponent_mask() / 2;
+    let coding = Coding::from(Cascade::new(dtype, &[middle, 1, 2])?);
+    let mut tensors = Vec::new();
+    for count in [TILE_ELEMENTS, 3 * TILE_ELEMENTS + 1, BLOCK_ELEMENTS, 3 * BLOCK_ELEMENTS + 7] {
+        let plan = EncodePlan::new(dtype, coding, count)?;
+        let (most, blocks) = (plan.variable_limit(), plan.layout().blocks());
+        let share = most / blocks / SEGMENT_UNIT * SEGMENT_UNIT;
+        for (raw, stored) in [(most - SEGMENT_UNIT, false), (most - 5, false), (most, false), (most + 1, true)] {
+            let weight = Input::Exponents { seed: 32, low: u64::from(middle), size: 1 };
+            let mut elements = weight.bytes(dtype, count);
+            for block in 0..blocks {
+                let raw = if block + 1 == blocks { raw - share * (blocks - 1) } else { share };
+                let start = block * BLOCK_ELEMENTS;
+                elements[start * dtype.element_bytes()..(start + raw) * dtype.element_bytes()].fill(0);
+            }
+            let outcome = reference::encode(&plan, &elements, &mut vec![0; plan.target_len()])?;
+            ensure!((outcome == EncodeOutcome::Stored) == stored, "{raw} raw exponents give {outcome:?}");
+            tensors.push((format!("{count} elements, {raw} raw exponents of at most {most}"), plan.clone(), elements));
+        }
+    }
+    let encodings: Vec<_> =
+        tensors.iter().map(|(name, plan, elements)| Encoding::by_plan(name, plan.clone(), elements)).collect();
     check_encodings(subject, &encodings)
 }

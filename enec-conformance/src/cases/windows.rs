@@ -1,8 +1,10 @@
 //! Windows: every pair of widths, every number of wide lanes that matters, and segments that start far into a section.
 
+use enec_core::CodecChoice;
 use enec_format::geometry::{BLOCK_ELEMENTS, TILE_ELEMENTS};
 use enec_format::{Coding, Dtype, EncodePlan, Stream, TwoWindows, reference};
 
+use crate::codecs::{Needs, searched};
 use crate::inputs::Input;
 use crate::jobs::{Encoding, check_encodings, check_parity};
 use crate::{Case, Result, Subject, ensure};
@@ -16,6 +18,9 @@ pub(super) fn cases() -> Vec<Case> {
         }
         cases.push(Case::new(format!("{family}/wide_lanes"), move |subject| wide_lanes(subject, dtype)));
         cases.push(Case::new(format!("{family}/first_segment"), move |subject| first_segment(subject, dtype)));
+        let name = format!("cascade/{family}/first_segment");
+        let check = move |subject: &Subject| cascade_first_segment(subject, dtype);
+        cases.push(Case::new(name, check).needing(Needs::Encoding));
     }
     cases
 }
@@ -65,11 +70,21 @@ fn wide_lanes(subject: &Subject, dtype: Dtype) -> Result {
 /// Windows of a tensor whose segments lie behind those of earlier windows; the table has 48 bits for that.
 fn first_segment(subject: &Subject, dtype: Dtype) -> Result {
     let (input, windows) = lanes(dtype, 40, 2, 4);
-    let (windows, elements) = (windows?, input.bytes(dtype, BLOCK_ELEMENTS + TILE_ELEMENTS + 3));
+    let elements = input.bytes(dtype, BLOCK_ELEMENTS + TILE_ELEMENTS + 3);
+    from_units(subject, dtype, windows?.into(), &elements)
+}
+
+fn cascade_first_segment(subject: &Subject, dtype: Dtype) -> Result {
+    let input = Input::Weights { seed: 36, top: u64::from(dtype.exponent_mask() / 2), zeros: 9 };
+    let elements = input.bytes(dtype, BLOCK_ELEMENTS + TILE_ELEMENTS + 3);
+    from_units(subject, dtype, searched(CodecChoice::Cascade, dtype, &elements), &elements)
+}
+
+fn from_units(subject: &Subject, dtype: Dtype, coding: Coding, elements: &[u8]) -> Result {
     let mut encodings = Vec::new();
     for first in [1, 1000, u64::from(u32::MAX) - 2, 1 << 32, (1 << 48) - 1000] {
-        let plan = EncodePlan::window(dtype, windows, elements.len() / dtype.element_bytes(), first)?;
-        encodings.push(Encoding::by_plan(format!("from unit {first}"), plan, &elements));
+        let plan = EncodePlan::window(dtype, coding, elements.len() / dtype.element_bytes(), first)?;
+        encodings.push(Encoding::by_plan(format!("from unit {first}"), plan, elements));
     }
     check_encodings(subject, &encodings)
 }

@@ -14,10 +14,9 @@ impl Pretend {
         let (plan, source, target, pieces) = job.split();
         let mut stream = self.read(source)?;
         // Kernels are tested with streams whose header does not matter; the rest of the structure does.
-        let header = plan.layout().header(None).to_bytes();
         let changed = {
             let mut bytes = stream.clone();
-            bytes[..header.len()].copy_from_slice(&header);
+            plan.layout().header(None).write(&mut bytes);
             Stream::open(&bytes).is_err()
         };
         assert!(!(changed && self.has(Fault::ChangedStreamPanics)), "index out of bounds");
@@ -26,7 +25,8 @@ impl Pretend {
             self.damage_stream(plan, &mut stream);
         }
         let mut elements = vec![0; plan.target_len()];
-        reference::decode(&self.damaged_plan(plan)?, &stream, &mut elements)?;
+        let damaged = self.damaged_cascade(self.cascade_tiles(self.damaged_plan(plan)?)?)?;
+        reference::decode(&damaged, &stream, &mut elements)?;
         self.damage_elements(plan, &stream, &mut elements);
         let from_device = matches!(source, Source::Device(_));
         if self.has(Fault::DeviceDecodeShifted) && from_device {
@@ -68,6 +68,7 @@ impl Pretend {
 
     fn damage_stream(&self, plan: &DecodePlan, stream: &mut [u8]) {
         let layout = plan.layout();
+        self.damage_cascade(layout, stream);
         let Coding::TwoWindows(windows) = layout.coding else { return };
         match self.fault {
             Some(Fault::DecodedRankWrong) => exchange_wide_lanes(layout, 0, stream),

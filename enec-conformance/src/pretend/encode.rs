@@ -6,6 +6,7 @@ use enec_format::{
     BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, padded_lanes, reference, segment_len, wide_lanes,
 };
 
+use super::cascade;
 use super::pieces::{Pieces, report};
 use super::{Fault, Pretend};
 
@@ -33,7 +34,11 @@ impl Pretend {
                 report(self.fault, &job, &elements, pieces);
             }
         }
-        let start = if self.has(Fault::HeaderTouched) { 0 } else { HEADER_BYTES };
+        let start = match self.fault {
+            Some(Fault::HeaderTouched) => 0,
+            Some(Fault::CascadeSymbolsTouched) => HEADER_BYTES,
+            _ => layout.front_len(),
+        };
         self.write(target, start, &bytes[start..layout.stream_len], plan.target_len())?;
         match (self.fault, outcome) {
             (Some(Fault::OutcomeLengthWrong), EncodeOutcome::Coded { variable_len }) => {
@@ -58,8 +63,9 @@ impl Pretend {
                 store(bytes);
                 *outcome = EncodeOutcome::Stored;
             }
-            (Some(Fault::StoredTooLate), EncodeOutcome::Stored, Coding::TwoWindows(windows)) => {
-                let forced = EncodePlan::window(plan.dtype(), windows, plan.layout().elements, plan.first_segment())?;
+            (Some(Fault::StoredTooLate), EncodeOutcome::Stored, coding @ Coding::TwoWindows(_))
+            | (Some(Fault::CascadeStoredTooLate), EncodeOutcome::Stored, coding @ Coding::Cascade(_)) => {
+                let forced = EncodePlan::window(plan.dtype(), coding, plan.layout().elements, plan.first_segment())?;
                 let mut coded = vec![0; forced.target_len()];
                 let coded_outcome = reference::encode(&forced, elements, &mut coded)?;
                 let len = forced.written(coded_outcome)?.stream_len;
@@ -83,11 +89,26 @@ impl Pretend {
                 bytes[layout.tail.padding()].fill(0xCD);
             }
             Some(Fault::EncodedTailOmitted) => bytes[layout.tail.range()].fill(0),
-            Some(Fault::MaskBitFlipped) if layout.tiles > 0 => bytes[layout.mask.range().end - 1] ^= 0x80,
+            Some(Fault::MaskBitFlipped) if layout.mask.len > 0 => bytes[layout.mask.range().end - 1] ^= 0x80,
             Some(Fault::EncodedRankWrong) => exchange_wide_lanes(&layout, plan.first_segment(), bytes),
             Some(Fault::RowPaddingLeft) => each_segment(&layout, plan.first_segment(), bytes, |lanes, row| {
                 row[2 * lanes..].fill(0xCD);
             }),
+            Some(Fault::CascadeEntryBytesUsed) if layout.coding.cascade().is_some() => {
+                each_entry(&layout, bytes, |entry| entry.wide_width = 2);
+            }
+            Some(Fault::CascadeEncodedOrderWrong) => {
+                cascade::each_segment(&layout, plan.first_segment(), bytes, |levels, segment| {
+                    if levels.codes(1) > levels.raw_count() && !segment.is_empty() {
+                        segment[0] = segment[0] & 0xF0 | segment[0] << 2 & 0x0C | segment[0] >> 2 & 0x03;
+                    }
+                });
+            }
+            Some(Fault::CascadePaddingLeft) => {
+                cascade::each_segment(&layout, plan.first_segment(), bytes, |levels, segment| {
+                    segment[levels.raw().end..].fill(0xCD);
+                });
+            }
             Some(Fault::FirstSegmentIgnored) => {
                 each_entry(&layout, bytes, |entry| entry.end -= plan.first_segment());
             }

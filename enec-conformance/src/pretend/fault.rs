@@ -134,6 +134,24 @@ faults! {
     StoredPiecesReported => "pieces",
     /// Bytes change when pieces are reported.
     ReportingChangesBytes => "pieces",
+    /// The two table bytes that codec 2 does not use are written.
+    CascadeEntryBytesUsed => "cascade/parity",
+    /// The symbols, which core writes, are written.
+    CascadeSymbolsTouched => "cascade/parity",
+    /// The first two codes of the second level are exchanged in encoding.
+    CascadeEncodedOrderWrong => "cascade/parity",
+    /// The last level counts as the one before it: its symbols are those of that one.
+    CascadeLastLevelForgotten => "cascade/parity",
+    /// Raw exponents are decoded as zero.
+    CascadeRawDropped => "cascade/parity",
+    /// Padding of levels and segments is not zeroed.
+    CascadePaddingLeft => "cascade/parity",
+    /// A tile's codes are taken from where the block's begin.
+    CascadeTileStartsAtBlock => "cascade/ranges",
+    /// A raw exponent that equals a symbol is decoded as the next symbol.
+    CascadeRawTakenAsSymbol => "cascade/corrupt",
+    /// A cascade that gains nothing is not stored.
+    CascadeStoredTooLate => "cascade/stored",
     /// What is decoded from device memory is shifted by one element.
     DeviceDecodeShifted => "codec",
     /// Encoding from device memory ignores the outcome and leaves zeros.

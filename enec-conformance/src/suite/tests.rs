@@ -1,6 +1,9 @@
 //! Trials: how absence and gaps show.
 
+use enec_core::{Codecs, DeviceInfo};
+
 use super::*;
+use crate::codecs::Declaring;
 use crate::pretend;
 
 const NOWHERE: Driver = Driver {
@@ -50,6 +53,37 @@ fn a_gap_that_fails_passes() {
     let opened = Arc::new(Opened { driver: pretend::DRIVER, options, subject: OnceLock::new() });
     let gap = Gap { case: "memory", reason: "declared by a test" };
     assert!(failures(vec![trial("memory/broken".into(), fails, Some(gap), opened)]).is_empty());
+}
+
+/// A device that says that it has codec 1 only, but has codec 2.
+const MODEST: Driver = Driver {
+    name: "modest",
+    probe: || {
+        Ok((pretend::DRIVER.probe)()?.into_iter().map(|info| DeviceInfo { codecs: Codecs::ENEC, ..info }).collect())
+    },
+    open: |options| Ok(Arc::new(Declaring::new((pretend::DRIVER.open)(options)?, Codecs::ENEC))),
+};
+
+#[test]
+fn an_undeclared_codec_is_a_gap_until_it_works() {
+    let trials = |case: &str| -> Vec<Planned> {
+        plan(&MODEST, &[], false).into_iter().filter(|planned| planned.name.contains(case)).collect()
+    };
+    for case in
+        ["cascade/parity/bf16/encode/weights", "cascade/parity/f16/decode/special", "golden/f32_cascade_special"]
+    {
+        let planned = trials(case);
+        assert!(planned.len() == 2 && planned.iter().all(|planned| planned.name.contains("known gap")));
+        assert_eq!(failures(planned), ["passes: declare the codec in `DeviceInfo::codecs`"; 2], "{case}");
+    }
+    for case in ["golden/bf16_blocks", "/parity/bf16/weights", "codec/fallback", "corpora/stream"] {
+        let planned = trials(case);
+        assert!(!planned.is_empty() && planned.iter().all(|planned| !planned.name.contains("known gap")), "{case}");
+        assert!(failures(planned).is_empty(), "{case}");
+    }
+    let fails = Case::new("cascade/broken", |_| Err("no kernels".into())).needing(Needs::Both);
+    let opened = Arc::new(Opened { driver: MODEST, options: OpenOptions::default(), subject: OnceLock::new() });
+    assert!(failures(vec![trial("cascade/broken".into(), fails, Some(UNDECLARED), opened)]).is_empty());
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Which codec a tensor gets: the one that is asked for, or the smaller one.
 
-use enec_format::geometry::{BLOCK_ELEMENTS, CODE_BITS, ROW_BYTES, TILE_MASK_BYTES};
+use enec_format::geometry::{BLOCK_ELEMENTS, CODE_BITS, LANES, ROW_BYTES, TILE_MASK_BYTES};
 use enec_format::{Cascade, Coding, Dtype, Layout, TwoWindows, segment_len};
 
 use super::cascade::{self, search_cascade};
-use super::{LaneRanges, SAMPLE_BLOCKS, Sample, sampled_blocks, search};
+use super::{LaneCounts, SAMPLE_BLOCKS, Sample, sampled_blocks, search};
 use crate::CodecChoice;
 use crate::histogram::Histogram;
 
@@ -58,7 +58,7 @@ fn smaller(dtype: Dtype, elements: &[u8], known: Known) -> Coding {
 fn all_sizes(dtype: Dtype, elements: &[u8], windows: TwoWindows, cascade: Cascade) -> Vec<Sizes> {
     let tensors = [elements];
     let blocks = sampled_blocks(dtype, &tensors, usize::MAX);
-    let size = |block| Sizes::of(windows, cascade, &LaneRanges::of_block(dtype, block), &Histogram::of(dtype, block));
+    let size = |block| Sizes::of(windows, cascade, &LaneCounts::of_block(dtype, block), &Histogram::of(dtype, block));
     blocks.map(size).collect()
 }
 
@@ -75,9 +75,13 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(windows: TwoWindows, cascade: Cascade, lanes: &LaneRanges, counts: &Histogram) -> Self {
-        let tiles = lanes.tiles() as u64;
-        let windows_segment = lanes.segment_len(windows);
+    fn of(windows: TwoWindows, cascade: Cascade, lanes: &LaneCounts, counts: &Histogram) -> Self {
+        let tiles = u64::from(lanes.lanes) / LANES as u64;
+        let (wide, [high_width, ..]) = {
+            let (wide, high_width) = lanes.wide(windows.common_base(), windows.common_width());
+            (wide as usize, high_width.to_le_bytes())
+        };
+        let windows_segment = segment_len(wide, high_width) as u64;
         let cascade_segment = cascade::segment_len(counts, cascade);
         let windows_tile = TILE_MASK_BYTES + usize::from(windows.common_width()) * ROW_BYTES;
         Self {
@@ -86,18 +90,5 @@ impl Sizes {
             cascade: tiles * (CODE_BITS * ROW_BYTES) as u64 + cascade_segment,
             cascade_segment,
         }
-    }
-}
-
-impl LaneRanges {
-    /// Bytes of the block's high segment.
-    fn segment_len(&self, windows: TwoWindows) -> u64 {
-        let bounds = self.smallest[..self.lanes].iter().zip(&self.largest[..self.lanes]);
-        let (mut lanes, mut low, mut high) = (0, u8::MAX, 0);
-        for (&smallest, &largest) in bounds.filter(|&(&smallest, &largest)| !windows.is_common(smallest, largest)) {
-            (lanes, low, high) = (lanes + 1, low.min(smallest), high.max(largest));
-        }
-        let bits = if lanes == 0 { 0 } else { (u8::BITS - (high - low).leading_zeros()).to_le_bytes()[0] };
-        segment_len(lanes, bits.saturating_sub(windows.common_width())) as u64
     }
 }
