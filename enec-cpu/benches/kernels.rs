@@ -9,14 +9,15 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use enec_core::search::search;
+use enec_core::search::{search, search_cascade};
 use enec_core::{Backend, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, OpenOptions, Source, Target};
-use enec_format::{DecodePlan, Dtype, EncodePlan, Stream, TwoWindows, reference};
+use enec_format::{Cascade, Coding, DecodePlan, Dtype, EncodePlan, Stream, TwoWindows, reference};
 
 /// Sixteen blocks of BF16: elements and stream fit a second-level cache of 1 MiB, and a block at a time fits any.
 const BYTES: usize = 512 << 10;
 
-/// What trained weights look like: exponents fall off by halves. All that depends on the data is how many lanes are wide, about 5 %.
+/// What trained weights look like: exponents fall off by halves. What depends on the data is how many lanes are wide, about
+/// 5 %, and how many elements reach each level of the cascade.
 fn weights(dtype: Dtype) -> Vec<u8> {
     elements(dtype, |random| 120 - (random >> 32).trailing_zeros().min(14))
 }
@@ -75,25 +76,30 @@ fn kernels(criterion: &mut Criterion) {
     // BF16 is what most checkpoints are; F16 has its packed extra plane and F32 its words of mantissa, so each has code of its own.
     for dtype in Dtype::FLOATS {
         let source = weights(dtype);
-        let windows = search(dtype, &source);
         // AVX2 is what servers run; portable is what every other processor gets. Scalar is only for reading.
         for variant in ["avx2", "portable"] {
-            bench(criterion, &format!("{}/{variant}", dtype.name()), variant, dtype, windows, &source);
+            let name = format!("{}/{variant}", dtype.name());
+            bench(criterion, &name, variant, dtype, search(dtype, &source), &source);
+            // The other codec moves bits between levels, which takes other instructions and, in the portable kernels, tables.
+            bench(criterion, &format!("cascade/{name}"), variant, dtype, search_cascade(dtype, &source), &source);
         }
     }
-    // The worst case must stay within sight of the usual one: a hostile or odd tensor must not stall a loader.
+    // The worst cases must stay within sight of the usual one: a hostile or odd tensor must not stall a loader.
     let source = scattered(Dtype::Bf16);
     let windows = TwoWindows::new(Dtype::Bf16, 99, 0).unwrap();
     bench(criterion, "BF16 all wide/avx2", "avx2", Dtype::Bf16, windows, &source);
+    // No element stays on a level and every exponent is raw: raw exponents are set one by one.
+    let cascade = Cascade::new(Dtype::Bf16, &(200..215).collect::<Vec<_>>()).unwrap();
+    bench(criterion, "cascade/BF16 all raw/avx2", "avx2", Dtype::Bf16, cascade, &source);
 }
 
-fn bench(criterion: &mut Criterion, name: &str, variant: &str, dtype: Dtype, windows: TwoWindows, source: &[u8]) {
+fn bench(criterion: &mut Criterion, name: &str, variant: &str, dtype: Dtype, coding: impl Into<Coding>, source: &[u8]) {
     let Some(backend) = open(variant) else {
         eprintln!("{name}: not measured, this processor cannot run `{variant}`");
         return;
     };
     let elements = source.len() / dtype.element_bytes();
-    let plan = EncodePlan::window(dtype, windows, elements, 0).unwrap();
+    let plan = EncodePlan::window(dtype, coding, elements, 0).unwrap();
     let stream = reference::encode_plan(&plan, source).unwrap();
     let stream = Stream::open(&stream).unwrap();
     let mut encoded = vec![1; plan.target_len()];

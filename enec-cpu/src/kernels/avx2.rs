@@ -1,8 +1,11 @@
 //! The AVX2 kernels.
 
+mod bmi2;
+
 use std::arch::x86_64::*;
 
-use super::cascade::{Bits, PlaceTable, Tables};
+use self::bmi2::Bmi2;
+use super::cascade::{PlaceTable, Tables};
 use super::isa::{BitKernel, Isa, Kernel};
 use super::scratch::WideRows;
 
@@ -26,40 +29,6 @@ impl Avx2 {
     }
 }
 
-/// Proof that the processor has BMI2, and that it moves bits in a few cycles.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Bmi2(());
-
-impl Bmi2 {
-    /// The proof, if the processor has it.
-    fn new() -> Option<Self> {
-        (is_x86_feature_detected!("bmi2") && !moves_bits_in_microcode()).then_some(Self(()))
-    }
-}
-
-/// Whether this is a processor of AMD's before Zen 3: they have PDEP and PEXT, but take a hundred cycles and more for one.
-fn moves_bits_in_microcode() -> bool {
-    let (vendor, version) = (__cpuid(0), __cpuid(1));
-    let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
-    let is_amd = [*b"AuthenticAMD", *b"HygonGenuine"].iter().any(|known| *known.as_chunks().0 == name);
-    let family = (version.eax >> 8 & 0xF) + (version.eax >> 20 & 0xFF);
-    is_amd && family < 0x19
-}
-
-impl Bits for Bmi2 {
-    #[inline(always)]
-    fn spread(self, pairs: u64, mask: u64) -> u64 {
-        // SAFETY: a `Bmi2` exists only if the processor has BMI2, and the intrinsic has no other precondition.
-        unsafe { _pdep_u64(pairs, mask) }
-    }
-
-    #[inline(always)]
-    fn gather(self, pairs: u64, mask: u64) -> u64 {
-        // SAFETY: as above.
-        unsafe { _pext_u64(pairs, mask) }
-    }
-}
-
 /// One call of an intrinsic that touches no memory.
 macro_rules! intrinsic {
     ($call:expr) => {
@@ -70,6 +39,7 @@ macro_rules! intrinsic {
 
 impl Isa for Avx2 {
     type Vector = __m256i;
+    type Table = __m256i;
     const FIXED_WIDTHS: bool = true;
     // Unpacking works within 128 bits.
     const LANE_PAIRS: [usize; 8] = [0, 1, 4, 5, 2, 3, 6, 7];
@@ -274,8 +244,8 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn lookup(self, table: __m256i, indices: __m256i) -> __m256i {
-        intrinsic!(_mm256_shuffle_epi8(table, indices))
+    fn lookup(self, table: &__m256i, indices: __m256i) -> __m256i {
+        intrinsic!(_mm256_shuffle_epi8(*table, indices))
     }
 
     #[inline(always)]

@@ -11,6 +11,9 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// 16 lanes of 16 bits. A lane often holds a pair of bytes: one of a row in 0..8, one of the row 8 below it.
     type Vector: Copy;
 
+    /// 16 bytes to look up.
+    type Table;
+
     /// Whether kernels are compiled for each width, or once for all: straight code is faster, but takes the compiler a while.
     const FIXED_WIDTHS: bool;
 
@@ -102,10 +105,10 @@ pub(super) trait Isa: Copy + Send + Sync {
     fn lane_strings(self, bytes: [Self::Vector; 2]) -> [Self::Vector; 2];
 
     /// A table for [`lookup`](Self::lookup).
-    fn table(self, bytes: &[u8; 16]) -> Self::Vector;
+    fn table(self, bytes: &[u8; 16]) -> Self::Table;
 
-    /// For each byte of `indices`, all below 16, that entry of the table.
-    fn lookup(self, table: Self::Vector, indices: Self::Vector) -> Self::Vector;
+    /// For each byte of `indices`, all below 16, that byte of the table.
+    fn lookup(self, table: &Self::Table, indices: Self::Vector) -> Self::Vector;
 
     /// The places of exponents.
     fn places(self, exponents: &[Self::Vector; 8], table: &PlaceTable) -> [Self::Vector; 8];

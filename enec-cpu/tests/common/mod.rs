@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use enec_core::{Backend, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, OpenOptions, PieceSink, Source, Target};
 use enec_format::geometry::{LANES, TILE_ELEMENTS};
-use enec_format::{DecodePlan, Dtype, EncodeOutcome, EncodePlan, TwoWindows};
+use enec_format::{Cascade, DecodePlan, Dtype, EncodeOutcome, EncodePlan, TwoWindows};
 
 /// One backend for each variant of the kernels.
 pub(crate) fn backends() -> Vec<Arc<dyn Backend>> {
@@ -132,7 +132,7 @@ impl Guarded {
     }
 }
 
-/// Encodes into a poisoned buffer at an odd place; returns the outcome and the bytes after the header.
+/// Encodes into a poisoned buffer at an odd place; returns the outcome and the bytes from the block table on, or those stored.
 pub(crate) fn encode(
     backend: &dyn Backend,
     plan: &EncodePlan,
@@ -152,9 +152,10 @@ pub(crate) fn encode(
     let outcome = batch.into_results().next().unwrap().unwrap();
     let what = backend.info().variant;
     target.assert_guards(what);
-    let (header, body) = target.bytes().split_at(64);
-    assert!(header.iter().all(|&byte| byte == POISON), "{what}: touched the header");
-    (outcome, body[..plan.written(outcome).unwrap().stream_len - 64].to_vec())
+    let layout = plan.written(outcome).unwrap();
+    let (front, body) = target.bytes()[..layout.stream_len].split_at(layout.front_len());
+    assert!(front.iter().all(|&byte| byte == POISON), "{what}: touched the header or the symbols");
+    (outcome, body.to_vec())
 }
 
 /// Decodes into a poisoned buffer at an odd place.
@@ -185,5 +186,18 @@ pub(crate) fn windows(dtype: Dtype) -> impl Iterator<Item = TwoWindows> {
     (0..=bits).flat_map(move |width| {
         let bases = [largest / 2 + width, [0, largest][usize::from(width) % 2]];
         bases.into_iter().map(move |base| TwoWindows::new(dtype, base, width).unwrap())
+    })
+}
+
+/// Symbols for every number of levels: those that follow each other down from the middle of the range, and others all over it.
+pub(crate) fn cascades(dtype: Dtype) -> impl Iterator<Item = Cascade> {
+    let mask = dtype.exponent_mask();
+    (1..=5).flat_map(move |levels| {
+        // Both orders name distinct exponents: the steps are odd, and their number is a power of two.
+        let orders = [(mask / 2 + levels, mask), (levels, 147)];
+        orders.into_iter().map(move |(first, step)| {
+            let symbols: Vec<u8> = (0..3 * levels).map(|i| first.wrapping_add(i.wrapping_mul(step)) & mask).collect();
+            Cascade::new(dtype, &symbols).unwrap()
+        })
     })
 }

@@ -7,6 +7,9 @@ use super::bits::Bits;
 /// Elements of one 64-bit word of codes.
 pub(super) const WORD_ELEMENTS: usize = 32;
 
+/// Words of codes of 16 lanes of a tile.
+pub(super) const VECTOR_WORDS: usize = 8;
+
 /// Bytes of the codes of a whole block.
 const BYTES: usize = BLOCK_ELEMENTS / 4;
 
@@ -34,6 +37,18 @@ impl Codes {
     #[inline(always)]
     pub(super) fn set_word(&mut self, index: usize, word: u64) {
         self.bytes[index * 8 % BYTES..][..8].copy_from_slice(&word.to_le_bytes());
+    }
+
+    /// The words of 16 lanes.
+    #[inline(always)]
+    pub(super) fn lanes(&self, index: usize) -> &[[u8; 8]; VECTOR_WORDS] {
+        &self.bytes.as_chunks().0.as_chunks().0[index]
+    }
+
+    /// As [`lanes`](Self::lanes).
+    #[inline(always)]
+    pub(super) fn lanes_mut(&mut self, index: usize) -> &mut [[u8; 8]; VECTOR_WORDS] {
+        &mut self.bytes.as_chunks_mut().0.as_chunks_mut().0[index]
     }
 
     /// 32 bytes, those of four words.
@@ -88,6 +103,21 @@ pub(super) fn escapes(codes: u64) -> u64 {
     ones | ones << 1
 }
 
+/// Tells the compiler that a branch is seldom taken.
+#[cold]
+fn cold() {}
+
+/// Does something for each pair of lanes of 16: `$pair`, a constant, counts from 0. A loop would look up where they lie.
+macro_rules! for_lane_pairs {
+    ($pair:ident => $body:block) => {
+        for_lane_pairs!(@ $pair => $body, 0, 1, 2, 3, 4, 5, 6, 7)
+    };
+    (@ $pair:ident => $body:block, $($index:literal),*) => {
+        $({ const $pair: usize = $index; $body })*
+    };
+}
+pub(super) use for_lane_pairs;
+
 /// Strings of codes that belong to the same elements and are read or written together: those of their [places](super::places).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places {
@@ -117,6 +147,7 @@ impl<'a> Reader<'a> {
         // A window that starts within a byte has 58 bits of whole codes at least.
         let count = mask.count_ones() as usize;
         if count > 58 {
+            cold();
             let (first, second) = (mask & 0xFFFF_FFFF, mask & !0xFFFF_FFFF);
             let (first, second) = (self.spread_window(bits, first), self.spread_window(bits, second));
             return (first.0 | second.0, first.1 | second.1);
@@ -154,6 +185,7 @@ impl<'a> Writer<'a> {
     pub(super) fn gather<B: Bits>(&mut self, bits: B, places: (u64, u64), mask: u64) {
         // With up to 6 bits begun, 56 more leave the shifts below 64.
         if mask.count_ones() > 56 {
+            cold();
             self.gather_window(bits, places, mask & 0xFFFF_FFFF);
             self.gather_window(bits, places, mask & !0xFFFF_FFFF);
         } else {
@@ -176,7 +208,7 @@ impl<'a> Writer<'a> {
 
     /// Zeros behind the last element up to the end of a word; returns the number of elements.
     pub(super) fn finish(self) -> usize {
-        if self.position % 64 != 0 {
+        if !self.position.is_multiple_of(64) {
             let byte = self.position / 8;
             self.places.low.set_window(byte, self.begun[0]);
             self.places.high.set_window(byte, self.begun[1]);

@@ -6,7 +6,7 @@ use enec_format::Dtype;
 use enec_format::geometry::{LANES, ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_ELEMENTS};
 
 use super::bits::Bits;
-use super::codes::{Codes, Places, Reader, WORD_ELEMENTS, escapes};
+use super::codes::{Codes, Places, Reader, VECTOR_WORDS, WORD_ELEMENTS, escapes, for_lane_pairs};
 use super::{CascadeBlock, CascadeScratch, places};
 use crate::kernels::Behind;
 use crate::kernels::float::{Float, VECTORS, vector};
@@ -18,9 +18,6 @@ const PREFETCH_TILES: usize = 2;
 
 /// Bytes of the low plane of one tile.
 pub(in crate::kernels) const TILE_LOW_BYTES: usize = 2 * ROW_BYTES;
-
-/// Words of codes of 16 lanes.
-pub(super) const VECTOR_WORDS: usize = 8;
 
 /// Words of codes of one tile.
 const TILE_WORDS: usize = VECTORS * VECTOR_WORDS;
@@ -53,6 +50,12 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, F> {
         let mut reader = Reader::new(levels.second(), before);
         let table = isa.table(&places::exponents(block.symbols).map(|exponent| exponent & F::DTYPE.exponent_mask()));
         let (tile_bytes, extra_bytes) = (F::DTYPE.tile_bytes(), F::DTYPE.tile_extra_bytes());
+        // The escapes of a tile come while the one before it is joined: one keeps the processor's scalar units busy, the other its vector units.
+        if !block.tiles.is_empty() {
+            for vector in 0..VECTORS {
+                spread::<I, B>(bits, &mut reader, escapes, places, block.tiles.start * VECTORS + vector);
+            }
+        }
         for (index, tile_index) in block.tiles.clone().enumerate() {
             let (decoded, tile) = target.split_at_mut(index * tile_bytes);
             let tile = &mut tile[..tile_bytes];
@@ -60,14 +63,14 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, F> {
             let extra_plane = &block.extra_plane[index * extra_bytes..][..extra_bytes];
             let low_plane = &block.low_plane[tile_index * TILE_LOW_BYTES..][..TILE_LOW_BYTES];
             for vector in 0..VECTORS {
-                spread::<I, B>(bits, &mut reader, escapes, places, tile_index * VECTORS + vector);
-            }
-            for vector in 0..VECTORS {
+                if tile_index + 1 < block.tiles.end {
+                    spread::<I, B>(bits, &mut reader, escapes, places, (tile_index + 1) * VECTORS + vector);
+                }
                 for plane in [byte_plane, extra_plane, low_plane] {
                     isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, VECTORS);
                 }
                 let lanes = Lanes::load(isa, low_plane, escapes, places, tile_index * VECTORS + vector);
-                join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, table), tile);
+                join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, &table), tile);
                 if !isa.is_zero(lanes.raw(isa)) {
                     raw.write::<I>(isa, F::DTYPE, &lanes, vector, tile);
                 }
@@ -102,12 +105,13 @@ pub(super) fn escape_marks<I: Isa>(isa: I, codes: I::Vector) -> I::Vector {
 /// Brings the places of the escapes of 16 lanes from level 2.
 #[inline(always)]
 fn spread<I: Isa, B: Bits>(bits: B, reader: &mut Reader<'_>, escapes: &Codes, places: &mut Places, vector: usize) {
-    for word in I::LANE_PAIRS {
-        let word = vector * VECTOR_WORDS + word;
-        let (low, high) = reader.spread(bits, escapes.word(word));
-        places.low.set_word(word, low);
-        places.high.set_word(word, high);
-    }
+    let escapes = escapes.lanes(vector);
+    let (lows, highs) = (places.low.lanes_mut(vector), places.high.lanes_mut(vector));
+    for_lane_pairs!(PAIR => {
+        let (low, high) = reader.spread(bits, u64::from_le_bytes(escapes[I::LANE_PAIRS[PAIR]]));
+        lows[I::LANE_PAIRS[PAIR]] = low.to_le_bytes();
+        highs[I::LANE_PAIRS[PAIR]] = high.to_le_bytes();
+    });
 }
 
 /// The places of 16 lanes: lower and upper two bits, interleaved.
@@ -132,7 +136,7 @@ impl<V: Copy> Lanes<V> {
 
     /// The exponents, as pairs.
     #[inline(always)]
-    fn exponents<I: Isa<Vector = V>>(&self, isa: I, table: V) -> [V; 8] {
+    fn exponents<I: Isa<Vector = V>>(&self, isa: I, table: &I::Table) -> [V; 8] {
         let (lower, upper) = (isa.splat(0x3333), isa.splat(0xCCCC));
         let (mut even, mut odd) = (self.low, self.low);
         for half in 0..2 {
@@ -174,7 +178,7 @@ impl<V: Copy> Lanes<V> {
 
 /// The exponents of the places in one half of each byte.
 #[inline(always)]
-fn look_up<I: Isa>(isa: I, table: I::Vector, places: I::Vector, shift: usize) -> I::Vector {
+fn look_up<I: Isa>(isa: I, table: &I::Table, places: I::Vector, shift: usize) -> I::Vector {
     isa.lookup(table, isa.and(isa.shift_down(places, shift), isa.splat(0x0F0F)))
 }
 

@@ -6,8 +6,8 @@ use enec_format::Dtype;
 use enec_format::geometry::{BLOCK_ELEMENTS, LANES, TILE_BYTE_PLANE_BYTES};
 
 use super::bits::Bits;
-use super::codes::{Codes, Places, Writer};
-use super::decode::{TILE_LOW_BYTES, VECTOR_WORDS, escape_marks};
+use super::codes::{Codes, Places, VECTOR_WORDS, Writer, for_lane_pairs};
+use super::decode::{TILE_LOW_BYTES, escape_marks};
 use super::{CascadeScratch, CascadeSource, PlaceTable};
 use crate::kernels::float::{Float, VECTORS, vector_mut};
 use crate::kernels::isa::{BitKernel, Isa};
@@ -37,6 +37,9 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
         raw.count = 0;
         let mut writer = Writer::new(levels.second_mut());
         let extra_bytes = F::DTYPE.tile_extra_bytes();
+        // The escapes of a tile go to level 2 while the next one is split: one keeps the processor's scalar units busy, the other its
+        // vector units.
+        let mut gathered = 0;
         for (tile_index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let (bytes_done, byte_plane) = planes.byte_plane.split_at_mut(tile_index * TILE_BYTE_PLANE_BYTES);
             let (extra_done, extra_plane) = planes.extra_plane.split_at_mut(tile_index * extra_bytes);
@@ -47,6 +50,10 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
             for vector in 0..VECTORS {
                 isa.prefetch(tile, PREFETCH_TILES * tile.len(), vector, VECTORS);
                 let index = tile_index * VECTORS + vector;
+                if index >= VECTORS {
+                    gather::<I, B>(bits, &mut writer, escapes, places, gathered);
+                    gathered += 1;
+                }
                 let exponents = split_lanes::<I, F>(isa, tile, vector, byte_plane, extra_plane);
                 let pairs = isa.places(&exponents, &table);
                 let has_raw = store_places(isa, &pairs, index, places, escapes, low_plane);
@@ -59,16 +66,23 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
                     low.advance(isa, low_done, TILE_LOW_BYTES / VECTORS);
                 }
             }
-            for vector in 0..VECTORS {
-                for word in I::LANE_PAIRS {
-                    let word = (tile_index * VECTORS + vector) * VECTOR_WORDS + word;
-                    writer.gather(bits, (places.low.word(word), places.high.word(word)), escapes.word(word));
-                }
-            }
+        }
+        for vector in gathered..block.elements.len() / F::DTYPE.tile_bytes() * VECTORS {
+            gather::<I, B>(bits, &mut writer, escapes, places, vector);
         }
         let count = writer.finish();
         levels.write(bits, block.levels, count, &raw.exponents[..raw.count], segment)
     }
+}
+
+/// Gives the places of the escapes of 16 lanes to level 2.
+#[inline(always)]
+fn gather<I: Isa, B: Bits>(bits: B, writer: &mut Writer<'_>, escapes: &Codes, places: &Places, vector: usize) {
+    let (escapes, lows, highs) = (escapes.lanes(vector), places.low.lanes(vector), places.high.lanes(vector));
+    for_lane_pairs!(PAIR => {
+        let word = |words: &[[u8; 8]; VECTOR_WORDS]| u64::from_le_bytes(words[I::LANE_PAIRS[PAIR]]);
+        writer.gather(bits, (word(lows), word(highs)), word(escapes));
+    });
 }
 
 /// Writes the codes of level 1 and, to the scratch memory, the places of 16 lanes and which of them escape from level 1. Returns whether

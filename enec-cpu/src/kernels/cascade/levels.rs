@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use enec_format::geometry::{BLOCK_ELEMENTS, SEGMENT_UNIT};
+use enec_format::level_len;
 
 use super::bits::Bits;
 use super::codes::{Codes, Places, Reader, WORD_ELEMENTS, Writer, escapes, first_codes};
@@ -37,9 +38,9 @@ impl LevelPlaces {
     pub(super) fn read<B: Bits>(&mut self, bits: B, levels: usize, elements: usize, segment: &[u8]) -> Range<usize> {
         let (mut counts, mut start) = ([0; LEVELS], 0);
         let mut count = elements;
-        for index in 0..levels - 1 {
-            counts[index] = count;
-            let codes = &mut self.0[index].low;
+        for (places, counted) in self.0.iter_mut().zip(&mut counts).take(levels - 1) {
+            *counted = count;
+            let codes = &mut places.low;
             codes.fill(segment.get(start..).unwrap_or(&[]), count);
             start += level_len(count);
             count = (0..count.div_ceil(WORD_ELEMENTS))
@@ -118,11 +119,6 @@ impl LevelPlaces {
         }
         segment.finish(start, raw)
     }
-}
-
-/// Bytes of the codes of a level that `elements` elements reached.
-fn level_len(elements: usize) -> usize {
-    elements.div_ceil(16) * 4
 }
 
 /// Memory for one segment.
