@@ -43,7 +43,8 @@ fn main() -> ExitCode {
 fn run(compiler: &Path, folder: &Path, source: &Path) -> Result<(), String> {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.file_stem().unwrap_or_default());
     let mut compile = Command::new(compiler);
-    compile.args(["-std=c++17", "-O2", "-g1", "-pthread", "-DENEC_HOST_MODEL"]);
+    // Compiling takes longer than running.
+    compile.args(["-std=c++17", "-O1", "-pthread", "-DENEC_HOST_MODEL"]);
     for include in ["model", "kernels"] {
         compile.arg("-I").arg(folder.join(include));
     }

@@ -16,6 +16,18 @@ const EMBEDDED: Option<&[u8]> = Some(include_bytes!(concat!(env!("OUT_DIR"), "/e
 #[cfg(not(enec_ascend_object))]
 const EMBEDDED: Option<&[u8]> = None;
 
+macro_rules! sources {
+    ($($name:literal)*) => {
+        /// The kernels' sources by file name, to compile them where CANN is (docs/ascend.md).
+        pub const SOURCES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../kernels/", $name)))),*];
+    };
+}
+
+sources! {
+    "abi.h" "analyse.h" "blocks.h" "decode.h" "elements.h" "encode.h" "kernels.cpp" "lanes.h" "packing.h" "platform.h" "rows.h" "words32.h"
+    "work.h"
+}
+
 /// Where the kernels come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelSource {
@@ -84,6 +96,16 @@ mod tests {
             Ok(path.to_owned())
         });
         assert!(!path.unwrap().exists());
+    }
+
+    #[test]
+    fn all_sources_are_embedded() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut files: Vec<String> = entries.collect();
+        files.sort();
+        let embedded: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(embedded, files);
     }
 
     #[test]

@@ -38,4 +38,4 @@ pub use acl::library::LIBRARY_VARIABLE;
 pub use acl::symbols::FUNCTIONS;
 pub use backend::{AscendBackend, DRIVER};
 pub use configuration::{CORES_VARIABLE, Configuration};
-pub use kernels::{KERNELS_VARIABLE, KernelSource};
+pub use kernels::{KERNELS_VARIABLE, KernelSource, SOURCES};
