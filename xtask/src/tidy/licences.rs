@@ -3,7 +3,7 @@
 use cargo_metadata::Metadata;
 
 /// Licences under which a dependency can be taken; both of ours can be kept with each of them.
-const ACCEPTED: [&str; 4] = ["MIT", "Apache-2.0", "Unicode-3.0", "Zlib"];
+const ACCEPTED: [&str; 5] = ["MIT", "Apache-2.0", "ISC", "Unicode-3.0", "Zlib"];
 
 /// Every package that cannot be taken under accepted licences.
 pub(super) fn check(metadata: &Metadata) -> Vec<String> {
