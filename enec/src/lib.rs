@@ -90,10 +90,10 @@ pub use enec_core::{
 #[cfg(feature = "cpu")]
 pub use enec_cpu as cpu;
 pub use enec_format as format;
+pub use enec_format::{Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};
 /// The wgpu backend, for what only its concrete type offers: memory that is shared with shaders of one's own.
 #[cfg(feature = "wgpu")]
 pub use enec_gpu::wgpu;
-pub use enec_format::{Coding, Dtype, FormatError, FormatErrorKind, Stream, TwoWindows, max_encoded_len};
 
 /// The Rust example of the README, compiled as a test.
 #[cfg(doctest)]
