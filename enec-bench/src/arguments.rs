@@ -11,7 +11,8 @@ use enec::{CodecChoice, Dtype};
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench")]
 pub(crate) struct Arguments {
-    /// Backend: NAME, or NAME:INDEX; `ascend-model` prints what a cost formula gives for a 910B2, and measures nothing
+    /// Backend: NAME, NAME:INDEX, or NAME:DEVICE with a part of the device's name; `ascend-model` prints what a cost formula gives for a 910B2, and
+    /// measures nothing
     #[arg(long, default_value = "cpu", value_name = "NAME")]
     pub(crate) backend: String,
     /// A safetensors file, a folder of them, or `synthetic:SIZE` (Gaussian weights; K, M and G are powers of ten)
@@ -26,7 +27,7 @@ pub(crate) struct Arguments {
     /// Host threads to measure with, one run for each number; by default 1 and one per core
     #[arg(long, value_delimiter = ',', value_name = "N,...")]
     pub(crate) threads: Vec<NonZeroUsize>,
-    /// Kernels to use instead of the best, for the CPU `scalar`, `portable` or `avx2`
+    /// Kernels to use instead of the best; `enec devices` lists them
     #[arg(long)]
     pub(crate) variant: Option<String>,
     /// Repetitions of each measurement; the median counts

@@ -39,7 +39,7 @@ Exit codes: 0 success, 1 the input is at fault, 2 anything else.";
 /// Which device does the work.
 #[derive(Debug, Args)]
 pub(crate) struct DeviceOptions {
-    /// Backend that does the work: NAME, NAME:INDEX, or `auto`; `enec devices` lists them
+    /// Backend to use: NAME, NAME:INDEX, NAME:DEVICE or `auto`; `enec devices` lists them
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     backend: String,
     /// Threads of the CPU to use; the output does not depend on them [default: one per core]

@@ -227,11 +227,22 @@ fn decode(
         let plane_tile = block * BLOCK_TILES + tile - part_first;
         var q = Rows();
         let low = low_plane + plane_tile * width * PIECES + piece;
-        for (var index = 0u; index < width; index++) {
+        // The loops test at their ends, which spares a software device a whole turn; what a width of 0 adds is nothing.
+        var index = 0u;
+        loop {
             add(&q, pieces[low + index * PIECES], index, width, 0u);
+            index++;
+            continuing {
+                break if index >= width;
+            }
         }
-        for (var index = 0u; index < high_width; index++) {
+        index = 0u;
+        loop {
             add(&q, segment_words(start + index * stride + rank, end, lanes), index, high_width, width);
+            index++;
+            continuing {
+                break if index >= high_width;
+            }
         }
         var extra = Rows();
         let extra_at = extra_plane + plane_tile * (extra_words() / 4u) + piece;
