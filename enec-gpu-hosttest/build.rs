@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo::rerun-if-env-changed={SANITIZE}");
     println!("cargo::rustc-check-cfg=cfg(has_shim)\ncargo::rustc-check-cfg=cfg(sanitized)");
-    if env::var("CARGO_CFG_TARGET_ARCH")? != "x86_64" || env::var("CARGO_CFG_TARGET_OS")? != "linux" {
+    if let Some(reason) = absent()? {
+        println!("cargo::rustc-env=ENEC_HOSTTEST_ABSENT={reason}");
         return Ok(());
     }
     println!("cargo::rustc-cfg=has_shim");
@@ -78,13 +79,24 @@ fn main() -> Result<(), Box<dyn Error>> {
                 "undefined" => "ubsan",
                 _ => return Err(format!("{SANITIZE} names `{sanitizer}`; `address` and `undefined` are known").into()),
             };
-            println!("cargo::rustc-link-arg=-l{library}");
+            // Before the compiled kernels ask for the library of C++: the sanitizers' must come first.
+            println!("cargo::rustc-link-lib={library}");
         }
     }
     build.files(wrappers).file(table).compile("enec_hosttest_kernels");
     // Switching stacks is not what a sanitizer expects.
     scheduler.file(shim.join("scheduler.cpp")).compile("enec_hosttest_scheduler");
     Ok(())
+}
+
+/// Why kernels cannot be run on the host, if they cannot.
+fn absent() -> Result<Option<&'static str>, Box<dyn Error>> {
+    if env::var("CARGO_CFG_TARGET_ARCH")? != "x86_64" || env::var("CARGO_CFG_TARGET_OS")? != "linux" {
+        return Ok(Some("kernels run on the host only on Linux on x86-64"));
+    }
+    let compiler = cc::Build::new().cpp(true).try_get_compiler()?;
+    let runs = compiler.to_command().arg("--version").output().is_ok_and(|output| output.status.success());
+    Ok((!runs).then_some("kernels run on the host only where there was a C++ compiler (`g++`) when this was built"))
 }
 
 /// Writes a source that includes a unit of the kernels in `folder` and lists its entry points.

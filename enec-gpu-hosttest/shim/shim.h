@@ -109,7 +109,7 @@ static inline unsigned __byte_perm(unsigned first, unsigned second, unsigned sel
     return result;
 }
 template <class T> static inline T __ldg(const T *from) { return *from; }
-template <class T> static inline void __stwb(T *to, T value) { *to = value; }
+template <class T> static inline void __stcs(T *to, T value) { *to = value; }
 static inline bool __isGlobal(const void *) { return true; }
 
 static inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }

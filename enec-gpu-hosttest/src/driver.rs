@@ -9,7 +9,7 @@ use enec_gpu::cuda::launcher::Queue;
 use enec_gpu::cuda::{CudaBackend, Names, Settings};
 
 use crate::launcher::HostLauncher;
-use crate::{Kernels, Order, run};
+use crate::{ABSENT, Kernels, Order, run};
 
 /// The backend's name.
 const NAME: &str = "cuda-host";
@@ -32,7 +32,7 @@ pub static DRIVER: Driver = Driver {
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] for a device other than 0 or a variant that there is not, and where the kernels cannot be run: they need Linux on x86-64.
+/// [`Error::Unavailable`] for a device other than 0 or a variant that there is not, and where kernels [cannot be run](crate::ABSENT).
 pub fn open(options: &OpenOptions, kernels: Kernels) -> Result<Arc<dyn Backend>> {
     let refused = |reason| Err(Error::Unavailable { backend: NAME.into(), reason });
     if options.device != 0 {
@@ -42,8 +42,8 @@ pub fn open(options: &OpenOptions, kernels: Kernels) -> Result<Arc<dyn Backend>>
     let Some(variant) = VARIANTS.into_iter().find(|variant| *variant == asked) else {
         return refused(format!("no variant `{asked}`, expected one of {VARIANTS:?}"));
     };
-    if !cfg!(has_shim) {
-        return refused("kernels run on the host only on Linux on x86-64".into());
+    if let Some(reason) = ABSENT {
+        return refused(reason.into());
     }
     let settings = Settings { threads: options.threads.unwrap_or(SETTINGS.threads), ..SETTINGS };
     Ok(Arc::new(backend(kernels, variant, settings, 1, &[])?))

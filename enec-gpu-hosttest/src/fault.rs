@@ -1,4 +1,4 @@
-// Included by the build script too, which compiles a copy of the kernels with each fault.
+//! Faults of kernels. The build script has this module too, and compiles a copy of the kernels with each.
 
 /// A fault that the suite must catch: a change of the kernels' sources.
 #[derive(Debug, Clone, Copy)]
@@ -27,8 +27,8 @@ pub const FAULTS: &[Fault] = &[
         name: "rank",
         units: &["decode"],
         file: "block.cuh",
-        original: "rank = before + __popc(bits & low_bits(shift));",
-        replacement: "rank = before + __popc(bits & low_bits(shift + 1));",
+        original: "before + __popc(bits & low_bits(shift))",
+        replacement: "before + __popc(bits & low_bits(shift + 1))",
         caught_by: "parity/bf16/weights",
         variant: "forward",
         needs_sanitizer: false,
@@ -46,7 +46,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         name: "mask_word",
         units: &["encode"],
-        file: "encode.cu",
+        file: "count.cuh",
         original: "lane / 8 * 4, word);",
         replacement: "(lane / 8 ^ 1) * 4, word);",
         caught_by: "windows/bf16/wide_lanes",
@@ -76,7 +76,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         name: "barrier_before_summary",
         units: &["encode"],
-        file: "encode.cu",
+        file: "count.cuh",
         original: "    __syncthreads();\n    if (threadIdx.x == 0) {\n        Summary of_block",
         replacement: "    if (threadIdx.x == 0) {\n        Summary of_block",
         caught_by: "windows/bf16/wide_lanes",
@@ -87,8 +87,8 @@ pub const FAULTS: &[Fault] = &[
         name: "segment_offset",
         units: &["decode"],
         file: "decode.cu",
-        original: "job.variable + start * SEGMENT_UNIT,",
-        replacement: "job.variable + (block == 0 ? 0 : entry.end - start) * SEGMENT_UNIT,",
+        original: "job.variable + tile.start * SEGMENT_UNIT,",
+        replacement: "job.variable + (tile.start == 0 ? 0 : entry.end - tile.start) * SEGMENT_UNIT,",
         caught_by: "windows/bf16/wide_lanes",
         variant: "forward",
         needs_sanitizer: false,
@@ -97,8 +97,8 @@ pub const FAULTS: &[Fault] = &[
         name: "row_padding",
         units: &["encode"],
         file: "encode.cu",
-        original: "tile.wide.in_block + lane < row_words) {",
-        replacement: "tile.wide.in_block + lane + 1 < row_words) {",
+        original: "tile.index % BLOCK_TILES == 0 && word < row_words) {",
+        replacement: "tile.index % BLOCK_TILES == 0 && word + 1 < row_words) {",
         caught_by: "windows/bf16/wide_lanes",
         variant: "forward",
         needs_sanitizer: false,
@@ -146,7 +146,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         name: "guard_bit_of_count",
         units: &["encode"],
-        file: "encode.cu",
+        file: "count.cuh",
         original: "base = pair(job.common_base) | guard;",
         replacement: "base = pair(job.common_base);",
         caught_by: "parity/bf16/",
@@ -157,7 +157,7 @@ pub const FAULTS: &[Fault] = &[
         name: "bound_of_segment",
         units: &["decode"],
         file: "decode.cu",
-        original: "if (!fits || entry.end - start < result.high_width * result.wide.row_units()) {",
+        original: "if (!fits || entry.end - tile.start < wide.high_width * wide.lanes.row_units()) {",
         replacement: "if (!fits) {",
         caught_by: "corrupt/bf16/changed/device",
         variant: "forward",

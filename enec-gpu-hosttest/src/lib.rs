@@ -16,5 +16,8 @@ pub use driver::{DRIVER, backend, open};
 pub use fault::{FAULTS, Fault};
 pub use shim::{Kernels, Order, run};
 
+/// Why kernels cannot be run here, if they cannot.
+pub const ABSENT: Option<&str> = option_env!("ENEC_HOSTTEST_ABSENT");
+
 /// Whether the kernels are compiled with sanitizers. Only then are there the faults that need them, and no others.
 pub const SANITIZED: bool = cfg!(sanitized);

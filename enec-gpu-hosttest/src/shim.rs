@@ -86,5 +86,5 @@ pub unsafe fn run(kernels: Kernels, order: Order, name: &str, ctas: u32, jobs: u
 /// None is needed.
 #[cfg(not(has_shim))]
 pub unsafe fn run(_: Kernels, _: Order, name: &str, _: u32, _: u64, _: u32) -> Result<(), String> {
-    Err(format!("`{name}` runs on the host only on Linux on x86-64"))
+    Err(format!("no kernel `{name}`: {}", crate::ABSENT.unwrap_or_default()))
 }

@@ -1,9 +1,9 @@
 //! The backend around the kernels: memory of others, staging buffers of all sizes, queues in all orders.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::num::NonZeroUsize;
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use enec_conformance::inputs::Input;
@@ -13,10 +13,38 @@ use enec_format::geometry::{BLOCK_ELEMENTS, HEADER_BYTES, TILE_ELEMENTS};
 use enec_format::{Coding, DecodePlan, Dtype, EncodeOutcome, EncodePlan, Stream, reference};
 use enec_gpu::cuda::launcher::Queue;
 use enec_gpu::cuda::{CudaBackend, Settings};
-use enec_gpu_hosttest::backend;
+use enec_gpu_hosttest::{ABSENT, backend};
+use libtest_mimic::{Arguments, Trial};
 
 const SETTINGS: Settings =
     Settings { turns: 3, buffer_bytes: Settings::SMALLEST_BUFFER, threads: NonZeroUsize::new(2).unwrap() };
+
+/// Lists the tests by the names of their functions.
+macro_rules! trials {
+    ($($test:ident,)*) => {
+        [$((stringify!($test), $test as fn())),*]
+    };
+}
+
+fn main() -> ExitCode {
+    let trials = trials![
+        staging_buffers_of_any_size_and_number_give_the_same_bytes,
+        settings_that_are_too_small_are_refused,
+        a_queue_that_does_not_wait_is_caught,
+        large_host_tensors_are_encoded_into_device_memory,
+        large_tensors_that_end_as_stored_are_stored,
+        memory_of_others_is_used_in_place_and_kept_alive,
+        memory_that_cannot_be_is_refused,
+    ];
+    let trials = trials.map(|(name, test)| match ABSENT {
+        Some(reason) => Trial::test(format!("{name} [{reason}]"), || Ok(())).with_ignored_flag(true),
+        None => Trial::test(name, move || {
+            test();
+            Ok(())
+        }),
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
+}
 
 fn open(settings: Settings, seed: u64, heedless: &[Queue]) -> CudaBackend {
     backend(None, "forward", settings, seed, heedless).unwrap()
@@ -47,7 +75,6 @@ fn round_trip(backend: &CudaBackend, (plan, elements, stream): &(EncodePlan, Vec
     Ok(encoded[HEADER_BYTES..len] == stream[HEADER_BYTES..] && decoded == *elements)
 }
 
-#[test]
 fn staging_buffers_of_any_size_and_number_give_the_same_bytes() {
     let tensors: Vec<_> =
         Dtype::FLOATS.into_iter().map(|dtype| tensor(dtype, 9 * BLOCK_ELEMENTS + 3 * TILE_ELEMENTS + 41)).collect();
@@ -61,7 +88,6 @@ fn staging_buffers_of_any_size_and_number_give_the_same_bytes() {
     }
 }
 
-#[test]
 fn settings_that_are_too_small_are_refused() {
     for settings in
         [Settings { turns: 0, ..SETTINGS }, Settings { buffer_bytes: SETTINGS.buffer_bytes - 1, ..SETTINGS }]
@@ -71,7 +97,6 @@ fn settings_that_are_too_small_are_refused() {
 }
 
 /// Without its waits the backend must fail here: otherwise the launcher does not test them.
-#[test]
 fn a_queue_that_does_not_wait_is_caught() {
     let tensor = tensor(Dtype::Bf16, 12 * BLOCK_ELEMENTS);
     for queue in [Queue::Compute, Queue::Download] {
@@ -81,7 +106,6 @@ fn a_queue_that_does_not_wait_is_caught() {
 }
 
 /// A tensor that is larger than a staging buffer, from host memory into device memory: it is gathered there first.
-#[test]
 fn large_host_tensors_are_encoded_into_device_memory() {
     for (dtype, zeros) in [(Dtype::Bf16, 1), (Dtype::F32, 1), (Dtype::F16, 90)] {
         let count = 20 * BLOCK_ELEMENTS + TILE_ELEMENTS + 3;
@@ -103,7 +127,6 @@ fn large_host_tensors_are_encoded_into_device_memory() {
 }
 
 /// Tensors of many pieces that end as stored, found out in the last of them.
-#[test]
 fn large_tensors_that_end_as_stored_are_stored() {
     let dtype = Dtype::Bf16;
     let elements = Input::Uniform { seed: 3 }.bytes(dtype, 30 * BLOCK_ELEMENTS + 5);
@@ -135,7 +158,6 @@ fn import(backend: &CudaBackend, memory: &Arc<Foreign>, offset: usize, len: usiz
     unsafe { backend.import(address, len, Box::new(Arc::clone(memory))) }.unwrap().full()
 }
 
-#[test]
 fn memory_of_others_is_used_in_place_and_kept_alive() {
     let backend = open(SETTINGS, 2, &[]);
     let (plan, elements, stream) = tensor(Dtype::Bf16, BLOCK_ELEMENTS + 7);
@@ -157,7 +179,6 @@ fn memory_of_others_is_used_in_place_and_kept_alive() {
     }
 }
 
-#[test]
 #[allow(unsafe_code, reason = "importing is a promise")]
 fn memory_that_cannot_be_is_refused() {
     let backend = open(SETTINGS, 2, &[]);

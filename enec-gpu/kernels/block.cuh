@@ -34,18 +34,21 @@ struct WideLanes {
     u32 rank;     // wide lanes of the block before this thread's lanes
     u32 own;      // one bit for each of this thread's lanes
 
-    // `mask` is the offset of the block's masks. One word of it per lane of the warp: all ranks come from the same copy, so that none
-    // reaches the block's count, whatever the bytes say.
-    __device__ __forceinline__ WideLanes(const Input &stream, u64 mask, u32 tiles, u32 tile) {
+    // One word of the block's masks per lane of the warp. `mask` is the offset of the first.
+    __device__ __forceinline__ static u32 mask_word(const Input &stream, u64 mask, u32 tiles) {
         const u32 lane = threadIdx.x % 32;
-        const u32 word = lane < tiles * (TILE_MASK_BYTES / 4) ? stream.pair_of_words(mask + lane * 4) : 0;
+        return lane < tiles * (TILE_MASK_BYTES / 4) ? stream.pair_of_words(mask + lane * 4) : 0;
+    }
+
+    // All ranks come from the same copy of the masks, so that none reaches the block's count, whatever the bytes say.
+    __device__ __forceinline__ static WideLanes of(u32 word, u32 tile) {
+        const u32 lane = threadIdx.x % 32;
         const u32 ends = warp_scan(__popc(word));
-        in_block = __shfl_sync(0xFFFFFFFFu, ends, 31);
+        const u32 in_block = __shfl_sync(0xFFFFFFFFu, ends, 31);
         const u32 source = tile * 4 + lane / 8, shift = lane % 8 * 4;
         const u32 bits = __shfl_sync(0xFFFFFFFFu, word, source);
         const u32 before = __shfl_sync(0xFFFFFFFFu, ends - __popc(word), source);
-        rank = before + __popc(bits & low_bits(shift));
-        own = bits >> shift & 0xF;
+        return WideLanes{in_block, before + __popc(bits & low_bits(shift)), bits >> shift & 0xF};
     }
 
     // Units of one row of the block's segment.

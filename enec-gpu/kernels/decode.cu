@@ -14,12 +14,13 @@ struct Tile {
     u64 byte_plane;
     u64 extra_plane;
     u64 low_plane;
-    u64 segment;
     u64 elements;
-    WideLanes wide;
-    Quad base; // of each lane, with a guard bit above
     u32 common_width;
-    u32 high_width;
+    // What has been loaded, but not looked at: other loads go out meanwhile.
+    u32 index_in_block;
+    u32 mask_word;
+    u64 start;
+    Entry entry;
 
     template <class Float>
     __device__ __forceinline__ static Tile of(Float, const DecodeJob &job, const Input &stream, u64 index) {
@@ -27,35 +28,52 @@ struct Tile {
         const u64 tile = job.first_tile + index, block = tile / BLOCK_TILES;
         const u64 block_tiles = min((u64)BLOCK_TILES, job.tensor_tiles - block * BLOCK_TILES);
         const u64 mask = job.mask + block * (BLOCK_TILES * TILE_MASK_BYTES);
-        const u64 entry_at = job.table + block * TABLE_ENTRY_BYTES;
-        const Entry entry(stream, entry_at);
-        const u64 start = block == 0 ? 0 : Entry(stream, entry_at - TABLE_ENTRY_BYTES).end;
+        const u64 entry = job.table + block * TABLE_ENTRY_BYTES;
         const u32 common_width = min(job.common_width, Float::EXPONENT_BITS);
-        Tile result = {
+        return Tile{
             job.byte_plane + tile * TILE_BYTE_PLANE_BYTES + lane * 8,
             job.extra_plane + tile * Float::TILE_EXTRA_BYTES + lane * 8,
             job.low_plane + tile * common_width * ROW_BYTES + lane * 8,
-            job.variable + start * SEGMENT_UNIT,
             index * tile_bytes<Float>() + lane * (4 * Float::ELEMENT_BYTES),
-            WideLanes(stream, mask, (u32)block_tiles, (u32)(tile % BLOCK_TILES)),
-            {{0, 0}},
             common_width,
+            (u32)(tile % BLOCK_TILES),
+            WideLanes::mask_word(stream, mask, (u32)block_tiles),
+            block == 0 ? 0 : Entry(stream, entry - TABLE_ENTRY_BYTES).end,
+            Entry(stream, entry),
+        };
+    }
+};
+
+// The wide lanes of a tile, and what they are given.
+struct Wide {
+    WideLanes lanes;
+    u64 segment;
+    u32 high_width;
+    Quad base; // of each lane, with a guard bit above
+
+    template <class Float>
+    __device__ __forceinline__ static Wide of(Float, const DecodeJob &job, const Tile &tile) {
+        const Entry &entry = tile.entry;
+        Wide wide = {
+            WideLanes::of(tile.mask_word, tile.index_in_block),
+            job.variable + tile.start * SEGMENT_UNIT,
             min(entry.width, Float::EXPONENT_BITS),
+            {{0, 0}},
         };
         // The stream has been validated, but its bytes may have changed since: whatever the table says now, nothing is read outside of
         // the variable section, and no width exceeds the exponent's.
-        const bool fits = start <= entry.end && entry.end <= job.variable_len / SEGMENT_UNIT;
-        result.high_width = result.high_width > common_width ? result.high_width - common_width : 0;
-        if (!fits || entry.end - start < result.high_width * result.wide.row_units()) {
-            result.high_width = 0;
+        const bool fits = tile.start <= entry.end && entry.end <= job.variable_len / SEGMENT_UNIT;
+        wide.high_width = wide.high_width > tile.common_width ? wide.high_width - tile.common_width : 0;
+        if (!fits || entry.end - tile.start < wide.high_width * wide.lanes.row_units()) {
+            wide.high_width = 0;
         }
         const u32 common_base = pair(job.common_base), wide_base = pair(entry.base & low_bits(Float::EXPONENT_BITS));
 #pragma unroll
         for (u32 half = 0; half < 2; half++) {
-            const u32 halves = result.wide.halves(half);
-            result.base.half[half] = (common_base & ~halves) | (wide_base & halves) | pair(0x0100);
+            const u32 halves = wide.lanes.halves(half);
+            wide.base.half[half] = (common_base & ~halves) | (wide_base & halves) | pair(0x0100);
         }
-        return result;
+        return wide;
     }
 };
 
@@ -91,15 +109,15 @@ template <class Float> struct Lanes {
     const Input &stream;
     const Output &elements;
     const Tile &tile;
-    Expansion expansion;
+    Wide wide;
     Quad low[8];      // packed words of the low plane
     Quad bytes[8];    // the byte plane
     Quad extra[8];    // packed words of the extra plane, F16 only
     Quad high[8];     // packed words of the segment
     Quad rows[ROWS];  // the high bits
 
-    __device__ __forceinline__ Lanes(const Input &stream, const Output &elements, const Tile &tile)
-        : stream(stream), elements(elements), tile(tile), expansion(tile.wide.own) {
+    __device__ __forceinline__ Lanes(const DecodeJob &job, const Input &stream, const Output &elements, const Tile &tile)
+        : stream(stream), elements(elements), tile(tile) {
 #pragma unroll
         for (u32 row = 0; row < 8; row++) {
             bytes[row] = stream.quad(tile.byte_plane + row * ROW_BYTES);
@@ -111,6 +129,7 @@ template <class Float> struct Lanes {
                 extra[row] = stream.quad(tile.extra_plane + row * ROW_BYTES);
             }
         }
+        wide = Wide::of(Float(), job, tile);
     }
 };
 
@@ -118,9 +137,10 @@ template <class Float> struct UnpackHigh {
     Lanes<Float> &lanes;
 
     template <u32 WIDTH> __device__ __forceinline__ void run() {
+        const Expansion expansion(lanes.wide.lanes.own);
 #pragma unroll
         for (u32 row = 0; row < WIDTH; row++) {
-            lanes.high[row] = lanes.expansion.load(lanes.stream, lanes.tile.wide, lanes.tile.segment, row);
+            lanes.high[row] = expansion.load(lanes.stream, lanes.wide.lanes, lanes.wide.segment, row);
         }
 #pragma unroll
         for (u32 row = 0; row < ROWS; row++) {
@@ -145,7 +165,7 @@ template <class Float> struct Join {
                 const u32 extra = unpack<Float::EXTRA_WIDTH>(lanes.extra, half, row, Float::EXPONENT_BITS);
                 const u32 bytes = lanes.bytes[row % (ROWS / 2)].half[half];
                 const u32 selector = row < ROWS / 2 ? JOIN_LOW_BYTES : JOIN_HIGH_BYTES;
-                const u32 base = lanes.tile.base.half[half];
+                const u32 base = lanes.wide.base.half[half];
                 value.half[half] = join<Float>(base, low, lanes.rows[row].half[half], WIDTH, extra, bytes, selector);
             }
             store<Float>(lanes.stream, lanes.elements, lanes.tile, row, value);
@@ -155,15 +175,16 @@ template <class Float> struct Join {
 
 // The same for any widths and any alignment, row by row.
 template <class Float>
-__device__ __forceinline__ void decode_any(const Input stream, const Output elements, const Tile tile) {
-    const Expansion expansion(tile.wide.own);
+__device__ __forceinline__ void decode_any(const DecodeJob &job, const Input &stream, const Output &elements, const Tile &tile) {
+    const Wide wide = Wide::of(Float(), job, tile);
+    const Expansion expansion(wide.lanes.own);
     const auto low_row = [&](u32 row) { return stream.quad(tile.low_plane + row * ROW_BYTES); };
     const auto extra_row = [&](u32 row) { return stream.quad(tile.extra_plane + row * ROW_BYTES); };
-    const auto high_row = [&](u32 row) { return expansion.load(stream, tile.wide, tile.segment, row); };
+    const auto high_row = [&](u32 row) { return expansion.load(stream, wide.lanes, wide.segment, row); };
 #pragma unroll 1
     for (u32 row = 0; row < ROWS; row++) {
         const Quad low = unpack_any(low_row, tile.common_width, row);
-        const Quad high = unpack_any(high_row, tile.high_width, row);
+        const Quad high = unpack_any(high_row, wide.high_width, row);
         const Quad bytes = stream.quad(tile.byte_plane + row % (ROWS / 2) * ROW_BYTES);
         const u32 selector = row < ROWS / 2 ? JOIN_LOW_BYTES : JOIN_HIGH_BYTES;
         Quad extra = {{0, 0}};
@@ -172,7 +193,7 @@ __device__ __forceinline__ void decode_any(const Input stream, const Output elem
         }
         Quad value;
         for (u32 half = 0; half < 2; half++) {
-            value.half[half] = join<Float>(tile.base.half[half], low.half[half], high.half[half], tile.common_width,
+            value.half[half] = join<Float>(wide.base.half[half], low.half[half], high.half[half], tile.common_width,
                                            extra.half[half] << Float::EXPONENT_BITS, bytes.half[half], selector);
         }
         store<Float>(stream, elements, tile, row, value);
@@ -194,14 +215,14 @@ template <class Float> __device__ __forceinline__ void decode(const DecodeJob *j
     const Output elements(job.elements);
     const Tile tile = Tile::of(Float(), job, stream, index);
     if (!stream.aligned || !elements.aligned || !is_common_width<Float>(tile.common_width)) {
-        decode_any<Float>(stream, elements, tile);
+        decode_any<Float>(job, stream, elements, tile);
         return;
     }
     const Input aligned_stream = Input::known_aligned(job.stream);
     const Output aligned_elements = Output::known_aligned(job.elements);
-    Lanes<Float> lanes(aligned_stream, aligned_elements, tile);
+    Lanes<Float> lanes(job, aligned_stream, aligned_elements, tile);
     UnpackHigh<Float> high{lanes};
-    with_width<0, Float::EXPONENT_BITS - SMALLEST_WIDTH>(tile.high_width, high);
+    with_width<0, Float::EXPONENT_BITS - SMALLEST_WIDTH>(lanes.wide.high_width, high);
     Join<Float> join{lanes};
     with_width<SMALLEST_WIDTH, Float::LARGEST_WIDTH>(tile.common_width, join);
 }

@@ -54,7 +54,7 @@ struct Input {
     }
 };
 
-// Bytes that a kernel writes. The stores are intrinsics because plain ones of two or four registers are taken apart again.
+// Bytes that a kernel writes. Whole rows are written once and read by no kernel of this launch: they leave the cache first.
 struct Output {
     u8 *start;
     bool aligned; // to 16 bytes
@@ -73,7 +73,7 @@ struct Output {
 
     __device__ __forceinline__ void word(u64 offset, u32 value) const {
         if (aligned) {
-            __stwb((u16 *)(start + offset), (u16)value);
+            *(u16 *)(start + offset) = (u16)value;
         } else {
             byte(offset, value);
             byte(offset + 1, value >> 8);
@@ -82,7 +82,7 @@ struct Output {
 
     __device__ __forceinline__ void pair_of_words(u64 offset, u32 value) const {
         if (aligned) {
-            __stwb((u32 *)(start + offset), value);
+            *(u32 *)(start + offset) = value;
         } else {
             word(offset, value);
             word(offset + 2, value >> 16);
@@ -91,7 +91,7 @@ struct Output {
 
     __device__ __forceinline__ void quad(u64 offset, Quad value) const {
         if (aligned) {
-            __stwb((uint2 *)(start + offset), make_uint2(value.half[0], value.half[1]));
+            __stcs((uint2 *)(start + offset), make_uint2(value.half[0], value.half[1]));
         } else {
             pair_of_words(offset, value.half[0]);
             pair_of_words(offset + 4, value.half[1]);
@@ -100,7 +100,7 @@ struct Output {
 
     __device__ __forceinline__ void four(u64 offset, uint4 value) const {
         if (aligned) {
-            __stwb((uint4 *)(start + offset), value);
+            __stcs((uint4 *)(start + offset), value);
         } else {
             pair_of_words(offset, value.x);
             pair_of_words(offset + 4, value.y);
@@ -118,10 +118,24 @@ __device__ __forceinline__ void copy(u64 to, u64 from, u64 len) {
     const Output target(to);
     u64 done = 0;
     if (source.aligned && target.aligned) {
+        constexpr u32 AT_ONCE = 4, STEP = WARPS * 32 * 16;
+        const Input aligned_source = Input::known_aligned(from);
+        const Output aligned_target = Output::known_aligned(to);
         done = len / 16 * 16;
-#pragma unroll 4
-        for (u64 at = threadIdx.x * 16; at < done; at += WARPS * 32 * 16) {
-            target.four(at, source.four(at));
+        for (u64 start = threadIdx.x * 16; start < done; start += AT_ONCE * STEP) {
+            uint4 words[AT_ONCE];
+#pragma unroll
+            for (u32 index = 0; index < AT_ONCE; index++) {
+                const u64 at = start + index * STEP;
+                words[index] = at < done ? aligned_source.four(at) : make_uint4(0, 0, 0, 0);
+            }
+#pragma unroll
+            for (u32 index = 0; index < AT_ONCE; index++) {
+                const u64 at = start + index * STEP;
+                if (at < done) {
+                    aligned_target.four(at, words[index]);
+                }
+            }
         }
     }
     for (u64 at = done + threadIdx.x; at < len; at += WARPS * 32) {

@@ -18,6 +18,10 @@ const REQUIRED_BACKENDS: &str = "cpu,cuda-host,wgpu,ascend-model";
 /// tested once on each.
 const CPU_PATHS: [&str; 3] = ["scalar", "portable", "avx2"];
 
+/// What is run once more with the CUDA kernels compiled with sanitizers: the suite in the order of warps that varies most, and all that is not of the suite.
+const SANITIZED: [&[&str]; 2] =
+    [&["--test", "faults", "--test", "kernels"], &["--test", "conformance", "--", "cuda-host:0/random/"]];
+
 #[derive(Args)]
 pub(crate) struct Options {
     /// Install what is needed and absent first
@@ -81,6 +85,12 @@ fn steps(options: &Options, report: &mut Report) -> Result {
             report.step(&name, || run_command(tests(options, &["--test", "cli"]).env("ENEC_CPU", path)))?;
         }
     }
+    report.step("kernels under sanitizers", || {
+        for arguments in SANITIZED {
+            run_command(tests(options, arguments).env("ENEC_SANITIZE", "address,undefined"))?;
+        }
+        Ok(())
+    })?;
     report.step("packages", package)
 }
 

@@ -8,6 +8,7 @@ pub mod launcher;
 mod abi;
 mod backend;
 mod decode;
+mod device;
 mod driver;
 mod encode;
 mod kernel;
