@@ -56,16 +56,18 @@ fn bytes_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn a_job_that_ends_as_stored_ends_for_all_threads() {
     let backend = open("portable", 7);
-    let windows = TwoWindows::new(Dtype::Bf16, 127, 0).unwrap();
     let count = 16384 * 60;
     let random = &mut Random(1);
     let mut source = vec![0; 2 * count];
     source.fill_with(|| random.next() as u8);
-    let plan = EncodePlan::new(Dtype::Bf16, Coding::TwoWindows(windows), count).unwrap();
-    for _ in 0..8 {
-        let (outcome, body) = encode(&*backend, &plan, &source, 0, None);
-        assert_eq!(outcome, EncodeOutcome::Stored);
-        assert!(body == source);
+    let cascade = Cascade::new(Dtype::Bf16, &[127, 126, 125]).unwrap();
+    for coding in [TwoWindows::new(Dtype::Bf16, 127, 0).unwrap().into(), Coding::from(cascade)] {
+        let plan = EncodePlan::new(Dtype::Bf16, coding, count).unwrap();
+        for _ in 0..8 {
+            let (outcome, body) = encode(&*backend, &plan, &source, 0, None);
+            assert_eq!(outcome, EncodeOutcome::Stored);
+            assert!(body == source);
+        }
     }
 }
 

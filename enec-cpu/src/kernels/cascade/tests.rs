@@ -99,7 +99,7 @@ fn elements(dtype: Dtype, tiles: usize, symbols: &[u8], round: u64, random: &mut
             2 | 3 => usize::from(random.byte()) % 20,
             4 => symbols.len() - 1,
             5 => symbols.len(),
-            6 => usize::from(random.byte() % 64 == 0) * 14,
+            6 => usize::from(random.byte().is_multiple_of(64)) * 14,
             _ => usize::from(random.byte()) % 3,
         };
         let exponent = symbols.get(rank).copied().unwrap_or_else(|| random.byte() & dtype.exponent_mask());
