@@ -87,6 +87,13 @@ fn add(rows: ptr<function, Rows>, word: vec4<u32>, index: u32, width: u32, lift:
     add_to_row(rows, 15u, word, index, width, lift);
 }
 
+// The same with the common width of the pipeline, nothing if it has no such word.
+fn add_known(rows: ptr<function, Rows>, at: u32, index: u32) {
+    if index < COMMON_WIDTH {
+        add(rows, pieces[at + index * PIECES], index, COMMON_WIDTH, 0u);
+    }
+}
+
 // The 16-bit word of a wide lane, zero if the lane is not wide or the segment ends before.
 fn segment_word(at: u32, end: u32, is_wide: bool) -> u32 {
     if is_wide && at < end {
@@ -228,15 +235,27 @@ fn decode(
         var q = Rows();
         let low = low_plane + plane_tile * width * PIECES + piece;
         // The loops test at their ends, which spares a software device a whole turn; what a width of 0 adds is nothing.
-        var index = 0u;
-        loop {
-            add(&q, pieces[low + index * PIECES], index, width, 0u);
-            index++;
-            continuing {
-                break if index >= width;
+        if COMMON_WIDTH == GENERIC {
+            var index = 0u;
+            loop {
+                add(&q, pieces[low + index * PIECES], index, width, 0u);
+                index++;
+                continuing {
+                    break if index >= width;
+                }
             }
+        } else {
+            // With the width known all shifts are, too; but compilers do not unroll loops of this size.
+            add_known(&q, low, 0u);
+            add_known(&q, low, 1u);
+            add_known(&q, low, 2u);
+            add_known(&q, low, 3u);
+            add_known(&q, low, 4u);
+            add_known(&q, low, 5u);
+            add_known(&q, low, 6u);
+            add_known(&q, low, 7u);
         }
-        index = 0u;
+        var index = 0u;
         loop {
             add(&q, segment_words(start + index * stride + rank, end, lanes), index, high_width, width);
             index++;

@@ -23,12 +23,15 @@ const SMALL_BINDING: u64 = 256 << 10;
 /// Workgroups of one dimension of the small device: fewer than a window of small tensors has blocks.
 const SMALL_DIMENSION: u32 = 12;
 
+/// Takes a gigabyte and a while: run with `--ignored`.
+const LARGE: &str = "windows/beyond_a_binding_300_mb";
+
 /// Whoever uses the device that all backends of the adapter share holds it for reading, and whoever destroys it for writing.
 static ADAPTER: RwLock<()> = RwLock::new(());
 
 /// Runs the checks; without a device they are ignored by name, or fail if one is required.
 pub(crate) fn main() -> ExitCode {
-    let checks: [(&str, fn() -> Result); 10] = [
+    let checks: [(&str, fn() -> Result); 11] = [
         ("windows/host_to_host", || windows(false, false)),
         ("windows/host_to_device", || windows(false, true)),
         ("windows/device_to_host", || windows(true, false)),
@@ -36,6 +39,7 @@ pub(crate) fn main() -> ExitCode {
         ("windows/one_buffer", one_buffer),
         ("windows/late_stored", late_stored),
         ("windows/small_tensors", small_tensors),
+        (LARGE, beyond_a_binding),
         ("device/lost", lost),
         ("device/shared", shared),
         ("device/own_buffers", own_buffers),
@@ -43,12 +47,12 @@ pub(crate) fn main() -> ExitCode {
     let required = std::env::var(REQUIRE).is_ok_and(|list| list.split(',').any(|name| name.trim() == DRIVER.name));
     let absent = (DRIVER.probe)().err();
     let trials = checks.map(|(name, check)| {
-        let name = match &absent {
+        let title = match &absent {
             None => format!("wgpu/{name}"),
             Some(error) => format!("wgpu/{name} [{error}]"),
         };
-        let trial = Trial::test(name, move || check().map_err(|error| Failed::from(error.to_string())));
-        trial.with_ignored_flag(absent.is_some() && !required)
+        let trial = Trial::test(title, move || check().map_err(|error| Failed::from(error.to_string())));
+        trial.with_ignored_flag((absent.is_some() && !required) || name == LARGE)
     });
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
@@ -190,6 +194,32 @@ fn one_buffer() -> Result {
         }
     }
     Ok(())
+}
+
+/// 300 MB in one tensor, which is more than software devices bind at once.
+fn beyond_a_binding() -> Result {
+    let _shared = shared_device();
+    let backend = WgpuBackend::open(&OpenOptions::default())?;
+    let elements = Input::Weights { seed: 10, top: 120, zeros: 1 }.bytes(Dtype::Bf16, 150_000_001);
+    let coding = Coding::TwoWindows(search(Dtype::Bf16, &elements));
+    let plan = EncodePlan::new(Dtype::Bf16, coding, elements.len() / 2)?;
+    let stream = reference::encode_plan(&plan, &elements)?;
+    let whole = DecodePlan::whole(&Stream::open(&stream)?);
+
+    let mut encoded = vec![0xEE; plan.target_len()];
+    let len = encode(&backend, &plan, Source::Host(&elements), Target::Host(&mut encoded))?;
+    same(&encoded[HEADER_BYTES..len], &stream[HEADER_BYTES..], "encoded on the host")?;
+    let mut decoded = vec![0xEE; elements.len()];
+    decode(&backend, &whole, Source::Host(&stream), Target::Host(&mut decoded))?;
+    same(&decoded, &elements, "decoded on the host")?;
+
+    let source = on_device(&backend, &elements, false)?;
+    let target = backend.alloc(plan.target_len())?.full();
+    let len = encode(&backend, &plan, Source::Device(source.clone()), Target::Device(target.clone()))?;
+    same(&downloaded(&backend, &target)?[HEADER_BYTES..len], &stream[HEADER_BYTES..], "encoded on the device")?;
+    backend.upload(&vec![0xEE; elements.len()], &source)?;
+    decode(&backend, &whole, Source::Device(target.slice(0..len)?), Target::Device(source.clone()))?;
+    same(&downloaded(&backend, &source)?, &elements, "decoded on the device")
 }
 
 /// Windows that gain, followed by some that lose more: the job ends as stored after much of it has been written.
