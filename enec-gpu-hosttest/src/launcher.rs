@@ -340,6 +340,8 @@ mod tests {
             }
             launcher.synchronise(end).unwrap();
             launcher.drain();
+            // SAFETY: everything has run.
+            unsafe { launcher.free(memory) }
             found == [POISON]
         });
         assert!((5..45).contains(&wrong.count()));
