@@ -5,6 +5,8 @@
 
 #![deny(clippy::float_arithmetic)]
 
+use std::ops::RangeInclusive;
+
 use enec_format::geometry::{BLOCK_ELEMENTS, BLOCK_TILES, LANES, ROWS};
 use enec_format::{Dtype, TwoWindows};
 
@@ -64,14 +66,7 @@ fn sampled_blocks<'a>(dtype: Dtype, tensors: &[&'a [u8]], wanted: usize) -> impl
 /// The sampled blocks' lanes: all that the search needs to know of them.
 struct Sample {
     dtype: Dtype,
-    blocks: Vec<LaneRanges>,
-}
-
-/// Smallest and largest exponent of each lane of a block.
-struct LaneRanges {
-    smallest: [u8; BLOCK_TILES * LANES],
-    largest: [u8; BLOCK_TILES * LANES],
-    lanes: usize,
+    blocks: Vec<LaneCounts>,
 }
 
 impl Sample {
@@ -81,116 +76,159 @@ impl Sample {
     }
 
     fn add_block(&mut self, block: &[u8]) {
-        let mut ranges = LaneRanges { smallest: [0; _], largest: [0; _], lanes: 0 };
-        for tile in block.chunks_exact(self.dtype.tile_bytes()) {
-            let lanes = ranges.lanes..ranges.lanes + LANES;
-            lane_ranges(self.dtype, tile, &mut ranges.smallest[lanes.clone()], &mut ranges.largest[lanes.clone()]);
-            ranges.lanes = lanes.end;
+        let (mut smallest, mut largest) = ([0; BLOCK_TILES * LANES], [0; BLOCK_TILES * LANES]);
+        let tile_bytes = self.dtype.tile_bytes();
+        let bounds = smallest.as_chunks_mut::<LANES>().0.iter_mut().zip(largest.as_chunks_mut::<LANES>().0);
+        for (tile, (smallest, largest)) in block.chunks_exact(tile_bytes).zip(bounds) {
+            lane_ranges(self.dtype, tile, smallest, largest);
         }
-        self.blocks.push(ranges);
+        let lanes = block.len() / tile_bytes * LANES;
+        self.blocks.push(LaneCounts::new(&smallest[..lanes], &largest[..lanes]));
     }
 
     /// The parameters with the smallest encoded size; ties: smaller width, then larger base.
     fn best(&self) -> TwoWindows {
-        // A base below every lane's largest exponent leaves no lane common; one above the largest exponent only shifts the window
-        // away from the values.
-        let largest = || self.blocks.iter().flat_map(|block| &block.largest[..block.lanes]).copied();
-        let bases = largest().min().unwrap_or(0)..=largest().max().unwrap_or(0);
-        let widths = 0..=self.dtype.exponent_bits();
-        let mut costs = vec![0_u64; widths.len() * bases.len()];
+        // Between two exponents that are the largest of some lane, a higher base makes no lane common and no wide one shorter: the
+        // cost cannot fall. So the best base is among those exponents, or above one of them at the same cost.
+        let mut is_largest = [false; 256];
         for block in &self.blocks {
-            let table = LaneTable::new(block);
-            let fixed = (block.lanes * ROWS) as u64;
-            let mut cost = costs.iter_mut();
-            for width in widths.clone() {
-                for (base, cost) in bases.clone().rev().zip(&mut cost) {
-                    *cost += fixed * u64::from(width) + table.high_bits(base, width);
+            block.mark_largest(&mut is_largest);
+        }
+        let lanes: u64 = self.blocks.iter().map(|block| u64::from(block.lanes)).sum();
+        let (mut best, mut best_base, mut best_width) = (u64::MAX, 0, 0);
+        for width in 0..=self.dtype.exponent_bits() {
+            let fixed = lanes * ROWS as u64 * u64::from(width);
+            // Of equal costs the smaller width is wanted, and this one's cannot be smaller any more; nor those of wider ones.
+            if fixed >= best {
+                break;
+            }
+            for base in (0..=u8::MAX).rev().filter(|&base| is_largest[usize::from(base)]) {
+                let cost = fixed + self.high_bits(base, width);
+                if cost < best {
+                    (best, best_base, best_width) = (cost, base, width);
                 }
             }
         }
-        // The first of equal costs: widths ascend, bases descend.
-        let best = costs.iter().enumerate().min_by_key(|&(_, cost)| *cost).map_or(0, |(index, _)| index);
-        let (width, base) = (best / bases.len(), best % bases.len());
-        let pair = (bases.rev().nth(base), widths.into_iter().nth(width));
-        let (Some(base), Some(width)) = pair else { unreachable!("the index is one of the costs'") };
-        TwoWindows::new(self.dtype, base, width).unwrap_or_else(|_| unreachable!("exponents are below 2^E"))
+        let fixed = lanes * ROWS as u64 * u64::from(best_width);
+        let as_good = |&base: &u8| fixed + self.high_bits(base, best_width) == best;
+        let above = (best_base..=u8::MAX).skip(1).take_while(|&base| !is_largest[usize::from(base)]);
+        // The largest exponent of all takes part with its own base only: no lane is nearer to a higher one.
+        let above = above.take(if is_largest[usize::from(best_base) + 1..].contains(&true) { 256 } else { 0 });
+        best_base = above.take_while(as_good).last().unwrap_or(best_base);
+        TwoWindows::new(self.dtype, best_base, best_width)
+            .unwrap_or_else(|_| unreachable!("exponents are below 2^E"))
+    }
+
+    /// Bits of all high segments with this common window.
+    fn high_bits(&self, base: u8, width: u8) -> u64 {
+        self.blocks.iter().map(|block| block.high_bits(base, width)).sum()
     }
 }
 
-/// Answers, for one block and any window, how many lanes are wide and what their exponents span.
-struct LaneTable {
-    /// For each exponent, how many of the block's distinct lane bounds lie below it.
-    rank: [u16; 257],
-    values: usize,
-    lanes: u64,
-    smallest: u8,
-    largest: u8,
-    /// Smallest exponent of the lanes whose largest one has this rank or a higher one.
-    smallest_above: Vec<u8>,
-    /// Largest exponent of the lanes whose smallest one has a lower rank than this.
-    largest_below: Vec<u8>,
-    /// Lanes whose largest exponent has a rank below `i` and whose smallest one has at least rank `j`, at `i * (values + 1) + j`.
+/// The lanes of one block, counted by their smallest and largest exponents: answers, for any window, how many lanes are wide and what
+/// their exponents span.
+struct LaneCounts {
+    lanes: u32,
+    /// Bounds of the smallest exponents of lanes, and of the largest ones.
+    smallest: RangeInclusive<u8>,
+    largest: RangeInclusive<u8>,
+    /// For each largest exponent, from the lowest on, lanes whose own is not above it and whose smallest one is at least each of the
+    /// smallest exponents; one column more, which is zero.
     within: Vec<u16>,
+    /// For each largest exponent, from the lowest on, the smallest exponent of lanes whose own is above it.
+    smallest_above: Vec<u8>,
+    /// For each smallest exponent, from the lowest on, the largest exponent of lanes whose own is below it.
+    largest_below: Vec<u8>,
 }
 
-impl LaneTable {
-    fn new(block: &LaneRanges) -> Self {
-        let bounds = || block.smallest[..block.lanes].iter().copied().zip(block.largest[..block.lanes].iter().copied());
-        let mut occurs = [false; 256];
-        for (smallest, largest) in bounds() {
-            occurs[usize::from(smallest)] = true;
-            occurs[usize::from(largest)] = true;
-        }
-        let mut rank = [0_u16; 257];
-        for (exponent, &occurs) in occurs.iter().enumerate() {
-            rank[exponent + 1] = rank[exponent] + u16::from(occurs);
-        }
-        let values = usize::from(rank[256]);
-        let stride = values + 1;
-        let mut table = Self {
-            rank,
-            values,
-            lanes: block.lanes as u64,
-            smallest: bounds().map(|(smallest, _)| smallest).min().unwrap_or(0),
-            largest: bounds().map(|(_, largest)| largest).max().unwrap_or(0),
-            smallest_above: vec![u8::MAX; stride],
-            largest_below: vec![0; stride],
-            within: vec![0; stride * stride],
+impl LaneCounts {
+    fn new(smallest: &[u8], largest: &[u8]) -> Self {
+        let range = |values: &[u8]| {
+            let (low, high) = values.iter().fold((u8::MAX, 0), |(low, high), &value| (low.min(value), high.max(value)));
+            low.min(high)..=high
         };
-        for (smallest, largest) in bounds() {
-            let (i, j) = (usize::from(rank[usize::from(largest)]), usize::from(rank[usize::from(smallest)]));
-            table.within[(i + 1) * stride + j] += 1;
-            table.smallest_above[i] = table.smallest_above[i].min(smallest);
-            table.largest_below[j + 1] = table.largest_below[j + 1].max(largest);
+        let (rows, columns) = (range(largest), range(smallest));
+        let stride = columns.len() + 1;
+        let mut within = vec![0_u16; rows.len() * stride];
+        for (&smallest, &largest) in smallest.iter().zip(largest) {
+            within[usize::from(largest - rows.start()) * stride + usize::from(smallest - columns.start())] += 1;
         }
-        for i in 1..stride {
-            table.largest_below[i] = table.largest_below[i].max(table.largest_below[i - 1]);
-            let at = values - i;
-            table.smallest_above[at] = table.smallest_above[at].min(table.smallest_above[at + 1]);
-            let (above, row) = table.within[(i - 1) * stride..(i + 1) * stride].split_at_mut(stride);
-            let mut lanes = 0;
-            for (count, above) in row.iter_mut().zip(above).rev() {
-                lanes += *count;
-                *count = lanes + *above;
+        // Before lanes are added up: what lies above each row, and left of each column.
+        let mut smallest_above = vec![u8::MAX; rows.len()];
+        let mut largest_below = vec![0; columns.len()];
+        let mut above = u8::MAX;
+        for ((counts, largest), smallest_above) in
+            within.chunks_exact(stride).zip(rows.clone()).zip(&mut smallest_above).rev()
+        {
+            *smallest_above = above;
+            let occurring = || counts.iter().zip(columns.clone()).filter(|&(&count, _)| count > 0);
+            above = occurring().next().map_or(above, |(_, smallest)| above.min(smallest));
+            for (_, smallest) in occurring() {
+                let below = &mut largest_below[usize::from(smallest - columns.start())];
+                *below = largest.max(*below);
             }
         }
-        table
+        let mut below = 0;
+        for largest_below in &mut largest_below {
+            (*largest_below, below) = (below, below.max(*largest_below));
+        }
+        let mut before: Vec<u16> = vec![0; stride];
+        for counts in within.chunks_exact_mut(stride) {
+            let mut lanes = 0;
+            for (count, before) in counts.iter_mut().zip(&mut before).rev() {
+                lanes += *count;
+                *count = lanes + *before;
+                *before = *count;
+            }
+        }
+        Self {
+            lanes: u32::try_from(smallest.len()).unwrap_or_else(|_| unreachable!("lanes of one block")),
+            smallest: columns,
+            largest: rows,
+            within,
+            smallest_above,
+            largest_below,
+        }
+    }
+
+    /// Marks the exponents that are the largest of a lane.
+    fn mark_largest(&self, is_largest: &mut [bool; 256]) {
+        let mut before = 0;
+        for (counts, largest) in self.within.chunks_exact(self.smallest.len() + 1).zip(self.largest.clone()) {
+            is_largest[usize::from(largest)] |= counts[0] > before;
+            before = counts[0];
+        }
     }
 
     /// Bits of the block's high segment with this common window: `16 (n - m)` for each wide lane.
     fn high_bits(&self, base: u8, width: u8) -> u64 {
+        if self.lanes == 0 {
+            return 0;
+        }
         // The window is `[lowest, base]`: lanes that reach above it, and lanes that reach below it.
         let lowest = (u16::from(base) + 1).saturating_sub(1 << width);
-        let above = usize::from(self.rank[usize::from(base) + 1]);
-        let below = usize::from(self.rank[usize::from(lowest)]);
-        let lanes = self.lanes - u64::from(self.within[above * (self.values + 1) + below]);
+        let row = base.checked_sub(*self.largest.start()).map(|row| usize::from(row).min(self.smallest_above.len() - 1));
+        let column = usize::from(lowest.saturating_sub(u16::from(*self.smallest.start()))).min(self.largest_below.len());
+        let common = row.map_or(0, |row| u32::from(self.within[row * (self.largest_below.len() + 1) + column]));
+        let lanes = self.lanes - common;
         if lanes == 0 {
             return 0;
         }
-        let wide_base = if above < self.values { self.largest } else { self.largest_below[below] };
-        let smallest = if below > 0 { self.smallest } else { self.smallest_above[above] };
+        let reach_above = base < *self.largest.end();
+        let reach_below = lowest > u16::from(*self.smallest.start());
+        let wide_base = if reach_above {
+            *self.largest.end()
+        } else {
+            // Only lanes that reach below: all of them if every column is.
+            self.largest_below.get(column).copied().unwrap_or(*self.largest.end())
+        };
+        let smallest = if reach_below {
+            *self.smallest.start()
+        } else {
+            row.map_or(*self.smallest.start(), |row| self.smallest_above[row])
+        };
         let wide_width = u8::BITS - (wide_base - smallest).leading_zeros();
-        16 * lanes * u64::from(wide_width.saturating_sub(u32::from(width)))
+        16 * u64::from(lanes) * u64::from(wide_width.saturating_sub(u32::from(width)))
     }
 }
 
@@ -198,40 +236,39 @@ impl LaneTable {
 fn lane_ranges(dtype: Dtype, tile: &[u8], smallest: &mut [u8], largest: &mut [u8]) {
     match dtype {
         Dtype::Opaque => unreachable!("opaque bytes have no exponents"),
-        Dtype::Bf16 => {
-            fold_rows::<2>(tile, |[low, high]| i16::from_le_bytes([low, high]) >> 7 & 0xFF, smallest, largest)
-        }
-        Dtype::F16 => {
-            fold_rows::<2>(tile, |[low, high]| i16::from_le_bytes([low, high]) >> 10 & 0x1F, smallest, largest)
-        }
-        Dtype::F32 => {
-            fold_rows::<4>(tile, |[_, _, low, high]| i16::from_le_bytes([low, high]) >> 7 & 0xFF, smallest, largest);
-        }
+        Dtype::Bf16 => fold_rows::<2, 7>(tile, |[low, high]| i16::from_le_bytes([low, high]), smallest, largest),
+        Dtype::F16 => fold_rows::<2, 10>(tile, |[low, high]| i16::from_le_bytes([low, high]), smallest, largest),
+        Dtype::F32 => fold_rows::<4, 7>(tile, |[_, _, low, high]| i16::from_le_bytes([low, high]), smallest, largest),
     }
 }
 
-/// Plain loops over rows of known length, which the compiler turns into vector code. Signed words, because the baseline of x86-64 has
-/// minimum and maximum for no other 16-bit ones.
-fn fold_rows<const BYTES: usize>(
+/// Rows that are folded at a time: what has been found so far is read and written once for all of them.
+const ROWS_AT_ONCE: usize = 4;
+
+/// Plain loops over rows of known length, which the compiler turns into vector code. Without the sign, words compare as their exponents
+/// do, and are positive: the baseline of x86-64 has minimum and maximum for signed 16-bit words only.
+fn fold_rows<const BYTES: usize, const MANTISSA_BITS: u32>(
     tile: &[u8],
-    exponent: impl Fn([u8; BYTES]) -> i16,
+    word: impl Fn([u8; BYTES]) -> i16,
     smallest: &mut [u8],
     largest: &mut [u8],
 ) {
     let (mut low, mut high) = ([i16::MAX; LANES], [0_i16; LANES]);
-    for row in tile.chunks_exact(LANES * BYTES) {
-        for (lane, word) in row.as_chunks::<BYTES>().0.iter().enumerate() {
-            let exponent = exponent(*word);
-            low[lane] = low[lane].min(exponent);
-            high[lane] = high[lane].max(exponent);
+    for rows in tile.as_chunks::<BYTES>().0.as_chunks::<{ ROWS_AT_ONCE * LANES }>().0 {
+        for lane in 0..LANES {
+            let magnitude = |row: usize| word(rows[row * LANES + lane]) & i16::MAX;
+            let (a, b, c, d) = (magnitude(0), magnitude(1), magnitude(2), magnitude(3));
+            low[lane] = low[lane].min(a.min(b).min(c.min(d)));
+            high[lane] = high[lane].max(a.max(b).max(c.max(d)));
         }
     }
     for lane in 0..LANES {
-        [smallest[lane], _] = low[lane].to_le_bytes();
-        [largest[lane], _] = high[lane].to_le_bytes();
+        [smallest[lane], _] = (low[lane] >> MANTISSA_BITS).to_le_bytes();
+        [largest[lane], _] = (high[lane] >> MANTISSA_BITS).to_le_bytes();
     }
 }
 
+const _: () = assert!(ROWS_AT_ONCE == 4 && ROWS.is_multiple_of(ROWS_AT_ONCE));
 const _: () = assert!(BLOCK_TILES * LANES <= u16::MAX as usize, "lane counts of a block fit the table");
 
 #[cfg(test)]

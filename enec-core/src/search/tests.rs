@@ -92,3 +92,60 @@ fn samples_are_spread_over_all_tensors() {
     let starts = sampled_blocks(Dtype::Bf16, &tensors, 5).map(<[u8]>::as_ptr);
     assert_eq!(starts.collect::<std::collections::BTreeSet<_>>().len(), 5);
 }
+
+/// Every window of the sample, by the definition of the cost: what the search leaves out must not be the best.
+#[test]
+fn leaves_out_no_window_that_is_better() {
+    let mut state = 7_u32;
+    let mut next = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % below
+    };
+    for round in 0..200 {
+        // Lanes with gaps between their largest exponents, few or many of them, near the ends of the range or not.
+        let dtype = if round % 3 == 0 { Dtype::F16 } else { Dtype::Bf16 };
+        let top = u32::from(dtype.exponent_mask());
+        let blocks: Vec<(Vec<u8>, Vec<u8>)> = (0..1 + next(3))
+            .map(|_| {
+                let (tops, spread) = (1 + next(5), 1 + next(top));
+                let levels: Vec<u32> = (0..tops).map(|_| next(top + 1)).collect();
+                (0..LANES)
+                    .map(|_| {
+                        let largest = levels[next(tops) as usize];
+                        let smallest = largest - next(spread.min(largest + 1));
+                        (u8::try_from(smallest).unwrap(), u8::try_from(largest).unwrap())
+                    })
+                    .unzip()
+            })
+            .collect();
+        let cost = |base: u8, width: u8| -> u64 {
+            let lowest = (u16::from(base) + 1).saturating_sub(1 << width);
+            let of_block = |(smallest, largest): &(Vec<u8>, Vec<u8>)| {
+                let wide: Vec<_> = smallest
+                    .iter()
+                    .zip(largest)
+                    .filter(|&(&smallest, &largest)| u16::from(smallest) < lowest || largest > base)
+                    .collect();
+                let low = wide.iter().map(|(smallest, _)| **smallest).min().unwrap_or(0);
+                let high = wide.iter().map(|(_, largest)| **largest).max().unwrap_or(0);
+                let wide_width = 8 - (high - low).leading_zeros();
+                16 * (wide.len() as u64 * u64::from(wide_width.saturating_sub(u32::from(width)))
+                    + smallest.len() as u64 * u64::from(width))
+            };
+            blocks.iter().map(of_block).sum()
+        };
+        let bounds = || blocks.iter().flat_map(|(_, largest)| largest.iter().copied());
+        let (lowest, highest) = (bounds().min().unwrap(), bounds().max().unwrap());
+        let mut best = (u64::MAX, 0, 0);
+        for width in 0..=dtype.exponent_bits() {
+            for base in (lowest..=highest).rev() {
+                if cost(base, width) < best.0 {
+                    best = (cost(base, width), width, base);
+                }
+            }
+        }
+        let counts = |(smallest, largest): &(Vec<u8>, Vec<u8>)| LaneCounts::new(smallest, largest);
+        let found = Sample { dtype, blocks: blocks.iter().map(counts).collect() }.best();
+        assert_eq!((found.common_width(), found.common_base()), (best.1, best.2), "round {round}");
+    }
+}
