@@ -6,10 +6,13 @@ use enec_core::{CheckedDecodeJob, PieceSink, Result};
 use enec_format::geometry::{BLOCK_TILES, TILE_MASK_BYTES};
 use enec_format::{BlockEntry, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes};
 
-use crate::kernels::{Behind, DecodeBlock, Kernels, Scratch, WideRows};
+use crate::kernels::{Behind, DecodeBlock, DecodeTarget, Kernels, Scratch};
 use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
+
+/// Blocks that a thread decodes one after the other: what it asks memory for ahead of its work is then for itself.
+const RUN_BLOCKS: usize = 8;
 
 /// Runs the jobs.
 ///
@@ -30,7 +33,7 @@ pub(crate) unsafe fn run<K: Kernels>(
     let tasks = tasks?;
     let schedule = Schedule::new(tasks.iter().map(Task::parts));
     let decode = |scratch: &mut Scratch, part: Part| tasks[part.job].decode(kernels, part.part, scratch);
-    workers.run(&schedule, decode, || kernels.fence());
+    workers.run(&schedule, RUN_BLOCKS, decode, || kernels.fence());
     jobs.iter_mut().for_each(|job| job.finish(Ok(())));
     Ok(())
 }
@@ -89,6 +92,17 @@ impl<'a> Task<'a> {
         unsafe { self.target.range(range.clone()) }.copy_from_slice(&tail[range]);
     }
 
+    /// Asks for what decoding a block reads first, and at once: its mask and its segment.
+    fn ask_for<K: Kernels>(&self, kernels: K, index: usize) {
+        let layout = self.layout();
+        if index < self.blocks().end {
+            let table = &self.source[layout.table.range()];
+            let (start, end) = (BlockEntry::start(table, index), BlockEntry::read(table, index).end);
+            kernels.prefetch(&self.source[layout.block(index).mask]);
+            kernels.prefetch(segment(&self.source[layout.variable.range()], start, end));
+        }
+    }
+
     fn decode_block<K: Kernels>(&self, kernels: K, windows: TwoWindows, index: usize, scratch: &mut Scratch) {
         let (layout, plan_tiles) = (self.layout(), self.plan.tiles());
         let ranges = layout.block(index);
@@ -99,6 +113,7 @@ impl<'a> Task<'a> {
             &self.source[block.start + before * tile_bytes..][..wanted * tile_bytes]
         };
 
+        self.ask_for(kernels, index + 1);
         let mut mask = [0; BLOCK_TILES * TILE_MASK_BYTES];
         mask[..ranges.mask.len()].copy_from_slice(&self.source[ranges.mask.clone()]);
         let lanes = wide_lanes(&mask);
@@ -140,22 +155,27 @@ impl<'a> Task<'a> {
         // SAFETY: blocks are handed out once, and their tiles are disjoint; the tail goes with the last of them.
         let target = unsafe { self.target.range(start..start + decoded_len + tail.len()) };
         let is_whole = tiles == ranges.tiles && (index + 1 < layout.blocks() || tail.len() == layout.tail.len);
-        let decode = |target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows| {
-            let (decoded, rest) = target.split_at_mut(decoded_len);
-            kernels.decode(&block, decoded, behind, wide);
+        // Not the payload: whoever wants it checked has it checked before it is decoded.
+        let pieces = self.pieces.filter(|_| is_whole);
+        let (decoded, rest) = target.split_at_mut(decoded_len);
+        if !K::STREAMS || self.plan.target_len() < STREAM_BYTES {
+            kernels.decode(&block, DecodeTarget::Cached(decoded), &mut scratch.wide);
             rest.copy_from_slice(tail);
-            if let (Some(pieces), true) = (self.pieces, is_whole) {
-                // Not the payload: whoever wants it checked has it checked before it is decoded.
+            if let Some(pieces) = pieces {
                 pieces.content(index, target);
             }
-        };
-        if self.plan.target_len() < STREAM_BYTES {
-            decode(target, None, &mut scratch.wide);
-        } else {
-            let decoded = &mut scratch.block.0[..target.len()];
-            let mut behind = Behind::new(target);
-            decode(decoded, Some(&mut behind), &mut scratch.wide);
-            kernels.stream_rest(decoded, &mut behind);
+            return;
+        }
+        let [buffer, ..] = &mut scratch.tiles;
+        let mut behind = Behind::new(decoded, buffer);
+        rest.copy_from_slice(tail);
+        let wide = &mut scratch.wide;
+        match pieces {
+            None => kernels.decode(&block, DecodeTarget::Streamed(&mut behind, &mut |_| {}), wide),
+            Some(pieces) => pieces.content_in_parts(index, &mut |hash| {
+                kernels.decode(&block, DecodeTarget::Streamed(&mut behind, hash), wide);
+                hash(tail);
+            }),
         }
     }
 }

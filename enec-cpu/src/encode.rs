@@ -7,7 +7,7 @@ use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT};
 use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Section};
 
 use crate::chain::Chain;
-use crate::kernels::{Behind, EncodeBlock, EncodedParts, Kernels, Scratch, WideRows};
+use crate::kernels::{Behind, EncodeBlock, Kernels, PlanesTarget, Scratch};
 use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
@@ -31,9 +31,10 @@ pub(crate) unsafe fn run<K: Kernels>(
     let tasks = tasks?;
     let coded = Schedule::new(tasks.iter().map(Task::blocks));
     let encode = |scratch: &mut Scratch, part: Part| tasks[part.job].encode_block(kernels, part.part, scratch);
-    workers.run(&coded, encode, || kernels.fence());
+    // In order: each block waits for those before it.
+    workers.run(&coded, 1, encode, || kernels.fence());
     let stored = Schedule::new(tasks.iter().map(Task::stored_parts));
-    workers.run(&stored, |_, part| tasks[part.job].store(kernels, part.part), || kernels.fence());
+    workers.run(&stored, 1, |_, part| tasks[part.job].store(kernels, part.part), || kernels.fence());
     let outcomes: Vec<_> = tasks.iter().map(Task::outcome).collect();
     jobs.iter_mut().zip(outcomes).for_each(|(job, outcome)| job.finish(Ok(outcome)));
     Ok(())
@@ -128,30 +129,50 @@ impl<'a> Task<'a> {
         let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: units }.to_bytes();
         part(&ranges.entry).copy_from_slice(&entry);
         let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask };
-        let [byte_plane, extra_plane, low_plane] = [ranges.byte_plane, ranges.extra_plane, ranges.low_plane];
-        let encode = |mut parts: EncodedParts<'_>, behind: Option<&mut [Behind<'_>; 3]>, wide: &mut WideRows| {
-            kernels.encode(&block, &mut parts, behind, wide);
+        let planes = [ranges.byte_plane, ranges.extra_plane, ranges.low_plane].map(|range| part(&range));
+        if !K::STREAMS || !self.streams() {
+            let [byte_plane, extra_plane, low_plane] = planes;
+            let target = PlanesTarget::Cached([byte_plane, extra_plane, low_plane]);
+            kernels.encode(&block, target, segment, &mut scratch.wide);
             if let Some(pieces) = self.pieces {
-                let EncodedParts { byte_plane, extra_plane, low_plane, segment } = parts;
                 pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
-                let start = layout.decoded_range(ranges.tiles.clone()).start;
-                let end = if is_last { self.source.len() } else { start + elements.len() };
-                pieces.content(index, &self.source[start..end]);
-            }
-        };
-        let [byte_plane, extra_plane, low_plane] = [byte_plane, extra_plane, low_plane].map(|range| part(&range));
-        if self.streams() {
-            let (bytes, rest) = scratch.block.0.split_at_mut(byte_plane.len());
-            let (extra, rest) = rest.split_at_mut(extra_plane.len());
-            let low = &mut rest[..low_plane.len()];
-            let parts = EncodedParts { byte_plane: bytes, extra_plane: extra, low_plane: low, segment };
-            let mut behind = [byte_plane, extra_plane, low_plane].map(Behind::new);
-            encode(parts, Some(&mut behind), &mut scratch.wide);
-            for (plane, behind) in [bytes, extra, low].into_iter().zip(&mut behind) {
-                kernels.stream_rest(plane, behind);
             }
         } else {
-            encode(EncodedParts { byte_plane, extra_plane, low_plane, segment }, None, &mut scratch.wide);
+            let lengths = planes.each_ref().map(|plane| plane.len());
+            let Scratch { wide, tiles, kept } = scratch;
+            let [first, second, third] = tiles;
+            let [byte_plane, extra_plane, low_plane] = planes;
+            let mut behind =
+                [Behind::new(byte_plane, first), Behind::new(extra_plane, second), Behind::new(low_plane, third)];
+            if let Some(pieces) = self.pieces {
+                let [_, extra, low] = lengths;
+                let (extra, rest) = kept.0.split_at_mut(extra);
+                let kept = [extra, &mut rest[..low]];
+                let lengths = [entry.len(), mask.len(), lengths[0], lengths[1], lengths[2], segment.len()];
+                pieces.payload_in_parts(index, lengths, &mut |hash| {
+                    hash(&entry);
+                    hash(mask);
+                    let mut ends = [0; 2];
+                    let mut show = |plane: usize, bytes: &[u8]| match plane.checked_sub(1) {
+                        None => hash(bytes),
+                        // The whole byte plane goes before them.
+                        Some(plane) => {
+                            kept[plane][ends[plane]..][..bytes.len()].copy_from_slice(bytes);
+                            ends[plane] += bytes.len();
+                        }
+                    };
+                    kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut show), segment, wide);
+                    kept.iter().for_each(|plane| hash(plane));
+                    hash(segment);
+                });
+            } else {
+                kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut |_, _| {}), segment, wide);
+            }
+        }
+        if let Some(pieces) = self.pieces {
+            let start = layout.decoded_range(ranges.tiles.clone()).start;
+            let end = if is_last { self.source.len() } else { start + elements.len() };
+            pieces.content(index, &self.source[start..end]);
         }
         if is_last {
             self.finish(end);

@@ -42,12 +42,19 @@ impl Workers {
         self.threads
     }
 
-    /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last. Each thread ends with `finish`.
-    pub(crate) fn run(&self, schedule: &Schedule, work: impl Fn(&mut Scratch, Part) + Sync, finish: impl Fn() + Sync) {
+    /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last. A thread takes up to `run` parts
+    /// at once and ends with `finish`.
+    pub(crate) fn run(
+        &self,
+        schedule: &Schedule,
+        run: usize,
+        work: impl Fn(&mut Scratch, Part) + Sync,
+        finish: impl Fn() + Sync,
+    ) {
         let take_all = || {
             let idle = self.idle_scratch().pop();
             let mut scratch = idle.unwrap_or_else(Scratch::new);
-            schedule.take().for_each(|part| work(&mut scratch, part));
+            schedule.take(run).for_each(|part| work(&mut scratch, part));
             finish();
             self.idle_scratch().push(scratch);
         };

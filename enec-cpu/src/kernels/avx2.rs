@@ -28,6 +28,7 @@ macro_rules! intrinsic {
 impl Isa for Avx2 {
     type Vector = __m256i;
     const FIXED_WIDTHS: bool = true;
+    const STREAMS: bool = true;
 
     #[inline(always)]
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {

@@ -13,6 +13,9 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// Whether kernels are compiled for each width, or once for all: straight code is faster, but takes the compiler a while.
     const FIXED_WIDTHS: bool;
 
+    /// Whether [`stream_line`](Self::stream_line) goes past the caches.
+    const STREAMS: bool = false;
+
     /// Runs a kernel in a function compiled for this instruction set.
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output;
 

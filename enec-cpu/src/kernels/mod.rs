@@ -21,40 +21,55 @@ use enec_format::{Dtype, TwoWindows, segment_len};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
-pub(crate) use behind::Behind;
+pub(crate) use behind::{Behind, TileBytes};
 pub(crate) use portable::Portable;
 pub(crate) use scalar::Scalar;
 pub(crate) use scratch::{Scratch, WideRows};
 
 /// One variant of the kernels. The value proves that the processor can run it.
 pub(crate) trait Kernels: Copy + Send + Sync {
+    /// Whether targets can be streamed past the caches. Without, `Streamed` targets are not given.
+    const STREAMS: bool;
+
     /// Finds the wide lanes of the whole tiles in `elements` and writes their mask, 16 bytes per tile.
     fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes;
 
-    /// Writes the planes and the segment of an analysed block, every byte of them, and streams the planes to `behind`, byte, extra and
-    /// low plane, as [`decode`](Self::decode) does.
+    /// Writes the planes and the segment of an analysed block, every byte of them.
     fn encode(
         self,
         block: &EncodeBlock<'_>,
-        parts: &mut EncodedParts<'_>,
-        behind: Option<&mut [Behind<'_>; 3]>,
+        planes: PlanesTarget<'_, '_>,
+        segment: &mut [u8],
         wide: &mut WideRows,
     );
 
-    /// Decodes tiles of a block, and meanwhile streams what it has decoded to `behind`, if there is one: the processor writes while
-    /// it computes. What `behind` is still to get when this returns is left to [`stream`](Self::stream).
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows);
+    /// Decodes tiles of a block.
+    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows);
+
+    /// Asks for bytes that will be read some microseconds later.
+    fn prefetch(self, bytes: &[u8]);
 
     /// Copies bytes, past the caches if the processor can; [`fence`](Self::fence) completes it.
-    fn stream(self, source: &[u8], target: &mut [u8]) {
-        self.stream_rest(source, &mut Behind::new(target));
-    }
-
-    /// Streams the rest of `source`, whose start has been streamed.
-    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>);
+    fn stream(self, source: &[u8], target: &mut [u8]);
 
     /// Makes what this thread streamed visible to whoever learns that the thread is done.
     fn fence(self);
+}
+
+/// Where decoded tiles go.
+pub(crate) enum DecodeTarget<'a, 'b> {
+    /// To memory that is in the cache, or may well come to be.
+    Cached(&'a mut [u8]),
+    /// Past the caches. Each tile is shown while it is in the first of them.
+    Streamed(&'a mut Behind<'b>, &'a mut dyn FnMut(&[u8])),
+}
+
+/// Where the planes of a block go, byte, extra and low plane; each has exactly its length.
+pub(crate) enum PlanesTarget<'a, 'b> {
+    /// To memory that is in the cache, or may well come to be.
+    Cached([&'a mut [u8]; 3]),
+    /// Past the caches. Each plane of each tile is shown, with its index, while it is in the first of them.
+    Streamed(&'a mut [Behind<'b>; 3], &'a mut dyn FnMut(usize, &[u8])),
 }
 
 /// The wide lanes of a block and the window that covers them.
@@ -107,19 +122,6 @@ pub(crate) struct EncodeBlock<'a> {
     pub(crate) elements: &'a [u8],
     /// Its mask, 16 bytes per tile.
     pub(crate) mask: &'a [u8],
-}
-
-/// Where the parts of a block are written; each slice is exactly as long as the part.
-#[derive(Debug)]
-pub(crate) struct EncodedParts<'a> {
-    /// Byte plane.
-    pub(crate) byte_plane: &'a mut [u8],
-    /// Extra plane.
-    pub(crate) extra_plane: &'a mut [u8],
-    /// Low plane.
-    pub(crate) low_plane: &'a mut [u8],
-    /// High segment.
-    pub(crate) segment: &'a mut [u8],
 }
 
 /// Tiles of one block to decode. All slices have exactly the length that the other fields imply, whatever the stream says.

@@ -3,13 +3,15 @@
 use enec_format::geometry::{LANES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 use enec_format::{Dtype, TwoWindows, padded_lanes};
 
-use super::{Behind, DecodeBlock, EncodeBlock, EncodedParts, Kernels, Portable, WideLanes, WideRows};
+use super::{DecodeBlock, DecodeTarget, EncodeBlock, Kernels, PlanesTarget, WideLanes, WideRows};
 
 /// Runs anywhere.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scalar;
 
 impl Kernels for Scalar {
+    const STREAMS: bool = false;
+
     fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes {
         let (mut lanes, mut smallest_wide, mut largest_wide) = (0, u8::MAX, 0);
         mask.fill(0);
@@ -32,20 +34,23 @@ impl Kernels for Scalar {
     fn encode(
         self,
         block: &EncodeBlock<'_>,
-        parts: &mut EncodedParts<'_>,
-        _: Option<&mut [Behind<'_>; 3]>,
+        planes: PlanesTarget<'_, '_>,
+        segment: &mut [u8],
         _: &mut WideRows,
     ) {
+        let PlanesTarget::Cached([byte_planes, extra_planes, low_planes]) = planes else {
+            unreachable!("these kernels do not stream")
+        };
         let EncodeBlock { dtype, windows, wide, .. } = *block;
         let (common_width, high_width) = (windows.common_width(), wide.high_width(windows));
         let low_bytes = usize::from(common_width) * ROW_BYTES;
-        parts.segment.fill(0);
+        segment.fill(0);
         let mut rank = 0;
         for (index, tile) in block.elements.chunks_exact(dtype.tile_bytes()).enumerate() {
             let mask = &block.mask[index * TILE_MASK_BYTES..][..TILE_MASK_BYTES];
-            let byte_plane = &mut parts.byte_plane[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
-            let extra_plane = &mut parts.extra_plane[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
-            let low_plane = &mut parts.low_plane[index * low_bytes..][..low_bytes];
+            let byte_plane = &mut byte_planes[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
+            let extra_plane = &mut extra_planes[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
+            let low_plane = &mut low_planes[index * low_bytes..][..low_bytes];
             for lane in 0..LANES {
                 let values = read_lane(dtype, tile, lane);
                 for (row, value) in values.iter().enumerate() {
@@ -58,14 +63,15 @@ impl Kernels for Scalar {
                 write_packed(low_plane, LANES, lane, common_width, q);
                 if is_wide {
                     let high = q.map(|q| q.checked_shr(u32::from(common_width)).unwrap_or(0));
-                    write_packed(parts.segment, padded_lanes(wide.lanes), rank, high_width, high);
+                    write_packed(segment, padded_lanes(wide.lanes), rank, high_width, high);
                     rank += 1;
                 }
             }
         }
     }
 
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], _: Option<&mut Behind<'_>>, _: &mut WideRows) {
+    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, _: &mut WideRows) {
+        let DecodeTarget::Cached(target) = target else { unreachable!("these kernels do not stream") };
         let &DecodeBlock { dtype, common_base, common_width, wide_base, high_width, .. } = block;
         let low_bytes = usize::from(common_width) * ROW_BYTES;
         let mut rank = block.first_rank();
@@ -96,8 +102,10 @@ impl Kernels for Scalar {
         }
     }
 
-    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>) {
-        behind.finish(Portable, source);
+    fn prefetch(self, _: &[u8]) {}
+
+    fn stream(self, source: &[u8], target: &mut [u8]) {
+        target.copy_from_slice(source);
     }
 
     fn fence(self) {}

@@ -10,7 +10,7 @@ use super::encode::{EncodePlanes, PackSegment};
 use super::float::{Bf16, F16, F32, Float};
 use super::isa::{Isa, Kernel};
 use super::pack::{Any, Fixed};
-use super::{Behind, DecodeBlock, EncodeBlock, EncodedParts, Kernels, WideLanes, WideRows};
+use super::{DecodeBlock, DecodeTarget, EncodeBlock, Kernels, PlanesTarget, WideLanes, WideRows, behind};
 
 /// Evaluates an expression with `$width` as a [`Width`](super::pack::Width): known to the compiler if the instruction set wants it.
 macro_rules! with_width {
@@ -35,6 +35,8 @@ macro_rules! with_width {
 }
 
 impl<I: Isa> Kernels for I {
+    const STREAMS: bool = I::STREAMS;
+
     fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes {
         match dtype {
             Dtype::Bf16 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<Bf16> }),
@@ -47,27 +49,26 @@ impl<I: Isa> Kernels for I {
     fn encode(
         self,
         block: &EncodeBlock<'_>,
-        parts: &mut EncodedParts<'_>,
-        behind: Option<&mut [Behind<'_>; 3]>,
+        planes: PlanesTarget<'_, '_>,
+        segment: &mut [u8],
         wide: &mut WideRows,
     ) {
         match block.dtype {
-            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, parts, behind, wide),
-            Dtype::F16 => encode_planes::<I, F16>(self, block, parts, behind, wide),
-            Dtype::F32 => encode_planes::<I, F32>(self, block, parts, behind, wide),
+            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, planes, wide),
+            Dtype::F16 => encode_planes::<I, F16>(self, block, planes, wide),
+            Dtype::F32 => encode_planes::<I, F32>(self, block, planes, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
         let common_width = usize::from(block.windows.common_width());
-        if !parts.segment.is_empty() {
+        if !segment.is_empty() {
             let wide = &*wide;
-            let segment = &mut *parts.segment;
             with_width!(I, block.wide.high_width(block.windows), high_width => {
                 self.vectorise(PackSegment { high_width, common_width, wide, segment });
             });
         }
     }
 
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows) {
+    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows) {
         let common_width = usize::from(block.common_width);
         if block.high_width == 0 {
             wide.clear(block.lanes);
@@ -78,15 +79,19 @@ impl<I: Isa> Kernels for I {
             });
         }
         match block.dtype {
-            Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, behind, wide),
-            Dtype::F16 => decode_tiles::<I, F16>(self, block, target, behind, wide),
-            Dtype::F32 => decode_tiles::<I, F32>(self, block, target, behind, wide),
+            Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, wide),
+            Dtype::F16 => decode_tiles::<I, F16>(self, block, target, wide),
+            Dtype::F32 => decode_tiles::<I, F32>(self, block, target, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
     }
 
-    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>) {
-        self.vectorise(StreamRest { source, behind });
+    fn prefetch(self, bytes: &[u8]) {
+        Isa::prefetch(self, bytes, 0, 0, 1);
+    }
+
+    fn stream(self, source: &[u8], target: &mut [u8]) {
+        self.vectorise(Stream { source, target });
     }
 
     fn fence(self) {
@@ -94,43 +99,31 @@ impl<I: Isa> Kernels for I {
     }
 }
 
-fn encode_planes<I: Isa, F: Float>(
-    isa: I,
-    block: &EncodeBlock<'_>,
-    parts: &mut EncodedParts<'_>,
-    behind: Option<&mut [Behind<'_>; 3]>,
-    wide: &mut WideRows,
-) {
+fn encode_planes<I: Isa, F: Float>(isa: I, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, wide: &mut WideRows) {
     let float = PhantomData::<F>;
     with_width!(I, block.windows.common_width(), common_width => {
-        isa.vectorise(EncodePlanes { common_width, block, parts, behind, wide, float });
+        isa.vectorise(EncodePlanes { common_width, block, planes, wide, float });
     });
 }
 
-fn decode_tiles<I: Isa, F: Float>(
-    isa: I,
-    block: &DecodeBlock<'_>,
-    target: &mut [u8],
-    behind: Option<&mut Behind<'_>>,
-    wide: &WideRows,
-) {
+fn decode_tiles<I: Isa, F: Float>(isa: I, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &WideRows) {
     let float = PhantomData::<F>;
     with_width!(I, block.common_width, common_width => {
-        isa.vectorise(DecodeTiles { common_width, block, wide, target, behind, float });
+        isa.vectorise(DecodeTiles { common_width, block, wide, target, float });
     });
 }
 
-/// See [`Kernels::stream_rest`].
-struct StreamRest<'a, 'b> {
+/// See [`Kernels::stream`].
+struct Stream<'a> {
     source: &'a [u8],
-    behind: &'a mut Behind<'b>,
+    target: &'a mut [u8],
 }
 
-impl Kernel for StreamRest<'_, '_> {
+impl Kernel for Stream<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        self.behind.finish(isa, self.source);
+        behind::stream(isa, self.source, self.target);
     }
 }
