@@ -21,8 +21,8 @@ pub use backend::{Backend, DeviceInfo, Driver, OpenOptions};
 pub use codec::{Codec, DeviceStream};
 pub use error::{Error, Result};
 pub use job::{
-    CheckedDecodeJob, CheckedEncodeJob, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Feed, JobStatus, PieceSink, Source,
-    Target, TargetMut,
+    CheckedDecodeJob, CheckedEncodeJob, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Feed, JobStatus, PieceSink,
+    Source, Target, TargetMut,
 };
 pub use memory::{BackendId, DeviceBuf, DeviceMemory, DeviceSlice};
 pub use pieces::{PieceHashes, PieceWindow};

@@ -115,8 +115,7 @@ impl Sample {
         // The largest exponent of all takes part with its own base only: no lane is nearer to a higher one.
         let above = above.take(if is_largest[usize::from(best_base) + 1..].contains(&true) { 256 } else { 0 });
         best_base = above.take_while(as_good).last().unwrap_or(best_base);
-        TwoWindows::new(self.dtype, best_base, best_width)
-            .unwrap_or_else(|_| unreachable!("exponents are below 2^E"))
+        TwoWindows::new(self.dtype, best_base, best_width).unwrap_or_else(|_| unreachable!("exponents are below 2^E"))
     }
 
     /// Bits of all high segments with this common window.
@@ -207,8 +206,10 @@ impl LaneCounts {
         }
         // The window is `[lowest, base]`: lanes that reach above it, and lanes that reach below it.
         let lowest = (u16::from(base) + 1).saturating_sub(1 << width);
-        let row = base.checked_sub(*self.largest.start()).map(|row| usize::from(row).min(self.smallest_above.len() - 1));
-        let column = usize::from(lowest.saturating_sub(u16::from(*self.smallest.start()))).min(self.largest_below.len());
+        let row =
+            base.checked_sub(*self.largest.start()).map(|row| usize::from(row).min(self.smallest_above.len() - 1));
+        let column =
+            usize::from(lowest.saturating_sub(u16::from(*self.smallest.start()))).min(self.largest_below.len());
         let common = row.map_or(0, |row| u32::from(self.within[row * (self.largest_below.len() + 1) + column]));
         let lanes = self.lanes - common;
         if lanes == 0 {

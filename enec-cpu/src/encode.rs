@@ -30,7 +30,8 @@ pub(crate) unsafe fn run<K: Kernels>(
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let tasks = tasks?;
     let coded = Schedule::new(tasks.iter().map(Task::blocks));
-    let encode = |scratch: &mut Scratch, part: Part| tasks[part.job].encode_block(kernels, part.part, scratch);
+    let threads = workers.threads();
+    let encode = |scratch: &mut Scratch, part: Part| tasks[part.job].encode_block(kernels, part.part, threads, scratch);
     // In order: each block waits for those before it.
     workers.run(&coded, 1, encode, || kernels.fence());
     let stored = Schedule::new(tasks.iter().map(Task::stored_parts));
@@ -108,7 +109,7 @@ impl<'a> Task<'a> {
         padding.fill(0);
     }
 
-    fn encode_block<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
+    fn encode_block<K: Kernels>(&self, kernels: K, index: usize, threads: usize, scratch: &mut Scratch) {
         let (layout, Coding::TwoWindows(windows)) = (self.layout(), self.plan.coding()) else { return };
         if self.chain.is_stopped() {
             return;
@@ -121,14 +122,31 @@ impl<'a> Task<'a> {
         let part = |range: &Range<usize>| unsafe { self.target.range(range.clone()) };
 
         let mask = part(&ranges.mask);
-        let wide = kernels.analyse(layout.dtype, windows, elements, mask);
+        let mut analyse = |show: &mut dyn FnMut(&[u8])| kernels.analyse(layout.dtype, windows, elements, mask, show);
+        let wide = match self.pieces {
+            None => analyse(&mut |_| {}),
+            Some(pieces) => {
+                let tail = if is_last { &self.source[layout.decoded_range(ranges.tiles.clone()).end..] } else { &[] };
+                let mut wide = None;
+                pieces.content_in_parts(index, &mut |hash| {
+                    wide = Some(analyse(hash));
+                    hash(tail);
+                });
+                let Some(wide) = wide else { unreachable!("a sink asks for the bytes that it is offered") };
+                wide
+            }
+        };
         let Some(start) = self.chain.take(index, wide.segment_len(windows)) else { return };
         let end = start + wide.segment_len(windows);
         let segment = part(&(layout.variable.offset + start..layout.variable.offset + end));
         let units = self.plan.first_segment() + (end / SEGMENT_UNIT) as u64;
         let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: units }.to_bytes();
         part(&ranges.entry).copy_from_slice(&entry);
-        let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask };
+        // Half of the next block: the other half comes soon enough when it is analysed. With several threads it is only likely that the
+        // block is this thread's.
+        let next = layout.decoded_range(ranges.tiles.clone()).start + threads * elements.len();
+        let ahead = self.source.get(next..next + elements.len() / 2).unwrap_or_default();
+        let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask, ahead };
         let planes = [ranges.byte_plane, ranges.extra_plane, ranges.low_plane].map(|range| part(&range));
         if !K::STREAMS || !self.streams() {
             let [byte_plane, extra_plane, low_plane] = planes;
@@ -168,11 +186,6 @@ impl<'a> Task<'a> {
             } else {
                 kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut |_, _| {}), segment, wide);
             }
-        }
-        if let Some(pieces) = self.pieces {
-            let start = layout.decoded_range(ranges.tiles.clone()).start;
-            let end = if is_last { self.source.len() } else { start + elements.len() };
-            pieces.content(index, &self.source[start..end]);
         }
         if is_last {
             self.finish(end);

@@ -91,13 +91,10 @@ mod tests {
         let (mut first, mut second) = (schedule.take(4), schedule.take(4));
         let parts: Vec<_> = std::iter::from_fn(|| first.next().zip(second.next())).collect();
         let index = |Part { job, part }: Part| 50 * job + part;
-        assert_eq!(parts[..5].iter().map(|&(a, b)| (index(a), index(b))).collect::<Vec<_>>(), [
-            (0, 4),
-            (1, 5),
-            (2, 6),
-            (3, 7),
-            (8, 12)
-        ]);
+        assert_eq!(
+            parts[..5].iter().map(|&(a, b)| (index(a), index(b))).collect::<Vec<_>>(),
+            [(0, 4), (1, 5), (2, 6), (3, 7), (8, 12)]
+        );
         let rest: Vec<_> = first.chain(second).collect();
         let mut all: Vec<_> = parts.iter().flat_map(|&(a, b)| [a, b]).chain(rest).map(index).collect();
         all.sort_unstable();

@@ -10,19 +10,20 @@ use super::float::{Float, VECTORS};
 use super::isa::{Isa, Kernel};
 
 /// See [`Kernels::analyse`](super::Kernels::analyse).
-pub(super) struct Analyse<'a, F> {
+pub(super) struct Analyse<'a, 's, F> {
     pub(super) windows: TwoWindows,
     pub(super) elements: &'a [u8],
     pub(super) mask: &'a mut [u8],
+    pub(super) show: &'a mut (dyn FnMut(&[u8]) + 's),
     pub(super) float: PhantomData<F>,
 }
 
-impl<F: Float> Kernel for Analyse<'_, F> {
+impl<F: Float> Kernel for Analyse<'_, '_, F> {
     type Output = WideLanes;
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> WideLanes {
-        let Self { windows, elements, mask, .. } = self;
+        let Self { windows, elements, mask, show, .. } = self;
         let largest_common = windows.common_base();
         let span = (1_u16 << windows.common_width()) - 1;
         let smallest_common = isa.splat(u16::from(largest_common).saturating_sub(span));
@@ -30,7 +31,10 @@ impl<F: Float> Kernel for Analyse<'_, F> {
         let (mut smallest_wide, mut largest_wide) = (isa.splat(0xFFFF), isa.splat(0));
         let tiles = elements.chunks_exact(F::DTYPE.tile_bytes());
         for (tile, mask) in tiles.zip(mask.as_chunks_mut::<TILE_MASK_BYTES>().0) {
-            for (quarter, mask) in mask.as_chunks_mut::<{ TILE_MASK_BYTES * AT_ONCE / VECTORS }>().0.iter_mut().enumerate() {
+            show(tile);
+            for (quarter, mask) in
+                mask.as_chunks_mut::<{ TILE_MASK_BYTES * AT_ONCE / VECTORS }>().0.iter_mut().enumerate()
+            {
                 let bounds = lane_ranges::<I, F>(isa, tile, AT_ONCE * quarter);
                 let mut wide = [isa.splat(0); AT_ONCE];
                 for (wide, (smallest, largest)) in wide.iter_mut().zip(bounds) {

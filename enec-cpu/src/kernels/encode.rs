@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use enec_format::Dtype;
-use enec_format::geometry::{ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
+use enec_format::geometry::{BLOCK_TILES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 
 use super::float::{Float, VECTORS, pair, split, vector_mut};
 use super::isa::{Isa, Kernel};
@@ -33,6 +33,7 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
         for (index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let mask = &block.mask.as_chunks::<TILE_MASK_BYTES>().0[index];
             for vector in 0..VECTORS {
+                isa.prefetch(block.ahead, 0, index * VECTORS + vector, BLOCK_TILES * VECTORS);
                 let bits = u16::from_le_bytes([mask[2 * vector], mask[2 * vector + 1]]);
                 let mut base = common_base;
                 if bits != 0 {

@@ -31,17 +31,19 @@ pub(crate) trait Kernels: Copy + Send + Sync {
     /// Whether targets can be streamed past the caches. Without, `Streamed` targets are not given.
     const STREAMS: bool;
 
-    /// Finds the wide lanes of the whole tiles in `elements` and writes their mask, 16 bytes per tile.
-    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes;
+    /// Finds the wide lanes of the whole tiles in `elements` and writes their mask, 16 bytes per tile. Shows each tile first: whoever reads
+    /// it from its start to its end brings it into the cache in the order that is fastest.
+    fn analyse(
+        self,
+        dtype: Dtype,
+        windows: TwoWindows,
+        elements: &[u8],
+        mask: &mut [u8],
+        show: &mut dyn FnMut(&[u8]),
+    ) -> WideLanes;
 
     /// Writes the planes and the segment of an analysed block, every byte of them.
-    fn encode(
-        self,
-        block: &EncodeBlock<'_>,
-        planes: PlanesTarget<'_, '_>,
-        segment: &mut [u8],
-        wide: &mut WideRows,
-    );
+    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], wide: &mut WideRows);
 
     /// Decodes tiles of a block.
     fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows);
@@ -122,6 +124,8 @@ pub(crate) struct EncodeBlock<'a> {
     pub(crate) elements: &'a [u8],
     /// Its mask, 16 bytes per tile.
     pub(crate) mask: &'a [u8],
+    /// Elements that the thread encodes next, to be asked for.
+    pub(crate) ahead: &'a [u8],
 }
 
 /// Tiles of one block to decode. All slices have exactly the length that the other fields imply, whatever the stream says.

@@ -12,10 +12,18 @@ pub(crate) struct Scalar;
 impl Kernels for Scalar {
     const STREAMS: bool = false;
 
-    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes {
+    fn analyse(
+        self,
+        dtype: Dtype,
+        windows: TwoWindows,
+        elements: &[u8],
+        mask: &mut [u8],
+        show: &mut dyn FnMut(&[u8]),
+    ) -> WideLanes {
         let (mut lanes, mut smallest_wide, mut largest_wide) = (0, u8::MAX, 0);
         mask.fill(0);
         for (tile, mask) in elements.chunks_exact(dtype.tile_bytes()).zip(mask.chunks_exact_mut(TILE_MASK_BYTES)) {
+            show(tile);
             for lane in 0..LANES {
                 let exponents = read_lane(dtype, tile, lane).map(|value| value.exponent);
                 let smallest = exponents.into_iter().fold(u8::MAX, u8::min);
@@ -31,13 +39,7 @@ impl Kernels for Scalar {
         WideLanes::new(windows, lanes, smallest_wide, largest_wide)
     }
 
-    fn encode(
-        self,
-        block: &EncodeBlock<'_>,
-        planes: PlanesTarget<'_, '_>,
-        segment: &mut [u8],
-        _: &mut WideRows,
-    ) {
+    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], _: &mut WideRows) {
         let PlanesTarget::Cached([byte_planes, extra_planes, low_planes]) = planes else {
             unreachable!("these kernels do not stream")
         };

@@ -37,22 +37,23 @@ macro_rules! with_width {
 impl<I: Isa> Kernels for I {
     const STREAMS: bool = I::STREAMS;
 
-    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes {
+    fn analyse(
+        self,
+        dtype: Dtype,
+        windows: TwoWindows,
+        elements: &[u8],
+        mask: &mut [u8],
+        show: &mut dyn FnMut(&[u8]),
+    ) -> WideLanes {
         match dtype {
-            Dtype::Bf16 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<Bf16> }),
-            Dtype::F16 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<F16> }),
-            Dtype::F32 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<F32> }),
+            Dtype::Bf16 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<Bf16> }),
+            Dtype::F16 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<F16> }),
+            Dtype::F32 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<F32> }),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
     }
 
-    fn encode(
-        self,
-        block: &EncodeBlock<'_>,
-        planes: PlanesTarget<'_, '_>,
-        segment: &mut [u8],
-        wide: &mut WideRows,
-    ) {
+    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], wide: &mut WideRows) {
         match block.dtype {
             Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, planes, wide),
             Dtype::F16 => encode_planes::<I, F16>(self, block, planes, wide),
