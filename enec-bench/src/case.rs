@@ -21,6 +21,8 @@ pub(crate) enum Place {
     InCache,
     OutOfCache,
     File,
+    /// Wherever data of that size lies.
+    BySize,
 }
 
 impl Place {
@@ -29,6 +31,7 @@ impl Place {
             Place::InCache => "in cache",
             Place::OutOfCache => "out of cache",
             Place::File => "file",
+            Place::BySize => "by size",
         }
     }
 }
@@ -86,7 +89,7 @@ impl Case {
         for copy in rest.chunks_mut(PERIOD) {
             copy.copy_from_slice(&period[..copy.len()]);
         }
-        Self { name: "synthetic".into(), place: Place::OutOfCache, dtype, lengths, source }
+        Self { name: "synthetic".into(), place: Place::BySize, dtype, lengths, source }
     }
 
     fn file(path: &Path, dtypes: &[Dtype]) -> Result<Vec<Self>> {

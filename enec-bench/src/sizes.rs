@@ -9,8 +9,8 @@ use crate::throughput::Opened;
 /// The smallest size; the next ones are four times as large each.
 const SMALLEST: usize = 1_000_000;
 
-/// Many small tensors: how many, and the elements of each, 64 x 64.
-const SMALL_TENSORS: usize = 10_000;
+/// Small tensors: how many, in cache and out of it, and the elements of each, 64 x 64.
+const SMALL_TENSORS: [usize; 2] = [100, 10_000];
 const SMALL_ELEMENTS: usize = 64 * 64;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -28,9 +28,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 records.extend(opened.measure(&case, arguments.repetitions)?);
             }
         }
-        let case = Case::repeated(dtype, vec![SMALL_ELEMENTS * dtype.element_bytes(); SMALL_TENSORS]);
-        for opened in &opened {
-            records.extend(opened.measure(&case, arguments.repetitions)?);
+        for count in SMALL_TENSORS {
+            let case = Case::repeated(dtype, vec![SMALL_ELEMENTS * dtype.element_bytes(); count]);
+            for opened in &opened {
+                records.extend(opened.measure(&case, arguments.repetitions)?);
+            }
         }
     }
     report::print(&records);

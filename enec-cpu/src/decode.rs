@@ -7,7 +7,7 @@ use enec_format::geometry::{BLOCK_TILES, TILE_MASK_BYTES};
 use enec_format::{BlockEntry, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes};
 
 use crate::kernels::{Behind, DecodeBlock, DecodeTarget, Kernels, Scratch};
-use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::schedule::{HEAD_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
 
@@ -30,9 +30,19 @@ pub(crate) unsafe fn run<K: Kernels>(
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
-    let tasks = tasks?;
+    let mut tasks = tasks?;
+    let streams = K::STREAMS && tasks.iter().map(|task| task.plan.target_len()).sum::<usize>() >= STREAM_BYTES;
+    tasks.iter_mut().for_each(|task| task.streams = streams);
     let schedule = Schedule::new(tasks.iter().map(Task::parts));
-    let decode = |scratch: &mut Scratch, part: Part| tasks[part.job].decode(kernels, part.part, scratch);
+    let decode = |scratch: &mut Scratch, part: Part| {
+        let task = &tasks[part.job];
+        if let Some(next) = tasks.get(part.job + 1)
+            && part.part + 1 == task.parts()
+        {
+            kernels.prefetch(&next.source[..next.source.len().min(HEAD_BYTES)]);
+        }
+        task.decode(kernels, part.part, scratch);
+    };
     workers.run(&schedule, RUN_BLOCKS, decode, || kernels.fence());
     jobs.iter_mut().for_each(|job| job.finish(Ok(())));
     Ok(())
@@ -44,6 +54,8 @@ struct Task<'a> {
     source: &'a [u8],
     target: SharedTarget<'a>,
     pieces: Option<&'a dyn PieceSink>,
+    /// Whether the target is streamed past the caches.
+    streams: bool,
 }
 
 impl<'a> Task<'a> {
@@ -54,7 +66,7 @@ impl<'a> Task<'a> {
         let (plan, source, target, pieces) = job.split();
         // SAFETY: the caller's promise.
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
-        Ok(Self { plan, source, target: SharedTarget::new(target), pieces })
+        Ok(Self { plan, source, target: SharedTarget::new(target), pieces, streams: false })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -158,7 +170,7 @@ impl<'a> Task<'a> {
         // Not the payload: whoever wants it checked has it checked before it is decoded.
         let pieces = self.pieces.filter(|_| is_whole);
         let (decoded, rest) = target.split_at_mut(decoded_len);
-        if !K::STREAMS || self.plan.target_len() < STREAM_BYTES {
+        if !self.streams {
             kernels.decode(&block, DecodeTarget::Cached(decoded), &mut scratch.wide);
             rest.copy_from_slice(tail);
             if let Some(pieces) = pieces {

@@ -8,7 +8,7 @@ use enec_format::{BlockEntry, Coding, EncodeOutcome, EncodePlan, Layout, Section
 
 use crate::chain::Chain;
 use crate::kernels::{Behind, EncodeBlock, Kernels, PlanesTarget, Scratch};
-use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::schedule::{HEAD_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
 
@@ -28,10 +28,20 @@ pub(crate) unsafe fn run<K: Kernels>(
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
-    let tasks = tasks?;
+    let mut tasks = tasks?;
+    let streams = K::STREAMS && tasks.iter().map(|task| task.source.len()).sum::<usize>() >= STREAM_BYTES;
+    tasks.iter_mut().for_each(|task| task.streams = streams);
     let coded = Schedule::new(tasks.iter().map(Task::blocks));
     let threads = workers.threads();
-    let encode = |scratch: &mut Scratch, part: Part| tasks[part.job].encode_block(kernels, part.part, threads, scratch);
+    let encode = |scratch: &mut Scratch, part: Part| {
+        let task = &tasks[part.job];
+        if let Some(next) = tasks.get(part.job + 1)
+            && part.part + 1 == task.blocks()
+        {
+            kernels.prefetch(&next.source[..next.source.len().min(HEAD_BYTES)]);
+        }
+        task.encode_block(kernels, part.part, threads, scratch);
+    };
     // In order: each block waits for those before it.
     workers.run(&coded, 1, encode, || kernels.fence());
     let stored = Schedule::new(tasks.iter().map(Task::stored_parts));
@@ -48,6 +58,8 @@ struct Task<'a> {
     target: SharedTarget<'a>,
     pieces: Option<&'a dyn PieceSink>,
     chain: Chain,
+    /// Whether the target is streamed past the caches.
+    streams: bool,
 }
 
 impl<'a> Task<'a> {
@@ -60,7 +72,7 @@ impl<'a> Task<'a> {
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
         let chain = Chain::new(plan.variable_limit());
         let target = SharedTarget::new(&mut target[..plan.target_len()]);
-        Ok(Self { plan, source, target, pieces, chain })
+        Ok(Self { plan, source, target, pieces, chain, streams: false })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -69,10 +81,6 @@ impl<'a> Task<'a> {
 
     fn blocks(&self) -> usize {
         self.layout().blocks()
-    }
-
-    fn streams(&self) -> bool {
-        self.source.len() >= STREAM_BYTES
     }
 
     /// After the blocks: what became of the job.
@@ -101,7 +109,7 @@ impl<'a> Task<'a> {
         let target = unsafe { self.target.range(HEADER_BYTES + padded.start..HEADER_BYTES + padded.end) };
         let (bytes, padding) = target.split_at_mut(end - start);
         let source = &self.source[start..end];
-        if self.streams() {
+        if self.streams {
             kernels.stream(source, bytes)
         } else {
             bytes.copy_from_slice(source)
@@ -148,7 +156,7 @@ impl<'a> Task<'a> {
         let ahead = self.source.get(next..next + elements.len() / 2).unwrap_or_default();
         let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask, ahead };
         let planes = [ranges.byte_plane, ranges.extra_plane, ranges.low_plane].map(|range| part(&range));
-        if !K::STREAMS || !self.streams() {
+        if !self.streams {
             let [byte_plane, extra_plane, low_plane] = planes;
             let target = PlanesTarget::Cached([byte_plane, extra_plane, low_plane]);
             kernels.encode(&block, target, segment, &mut scratch.wide);

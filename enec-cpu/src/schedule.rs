@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes of one part of a stored stream: it has no blocks.
 pub(crate) const STORED_PART_BYTES: usize = 1 << 20;
 
-/// Decoded bytes from which on what a job writes is streamed past the caches, which it would only flush.
+/// Decoded bytes of a batch from which on what it writes is streamed past the caches, which it would only flush.
 ///
-/// A block is encoded or decoded into scratch memory that stays in the first and second cache, hashed there, and copied out in whole
-/// cache lines.
+/// A tile is encoded or decoded into scratch memory that stays in the first cache, hashed there, and copied out in whole cache lines.
 pub(crate) const STREAM_BYTES: usize = 8 << 20;
+
+/// Bytes of a job's source that are asked for while the job before it is finished: all of a small one.
+pub(crate) const HEAD_BYTES: usize = 16 << 10;
 
 /// A run of parts is at most this share of those that are left.
 const RUNS_LEFT: usize = 16;
