@@ -1,7 +1,8 @@
 //! Benchmarks on real weights: `cargo xtask bench`.
 //!
 //! Throughput is measured beside copies of the same buffers in the same run, so that every figure is also a ratio; `--ratio` compares
-//! sizes: ENEC's, those of the paper's own parameter rule, and what the entropy of the exponents allows.
+//! sizes: ENEC's, those of the paper's own parameter rule, and what the entropy of the exponents allows; `--sizes` shows that the cost is
+//! linear, and `--files` measures whole files beside plain reading and writing.
 
 #![deny(unsafe_code)]
 // A program: it prints, and its figures are for people.
@@ -13,10 +14,12 @@ mod case;
 mod copy;
 mod data;
 mod exponents;
+mod files;
 mod paper;
 mod ratio;
 mod report;
 mod resident;
+mod sizes;
 mod synthetic;
 mod throughput;
 
@@ -39,5 +42,10 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.ratio { ratio::run(arguments) } else { throughput::run(arguments) }
+    match &arguments.files {
+        Some(folder) => files::run(arguments, folder),
+        None if arguments.ratio => ratio::run(arguments),
+        None if arguments.sizes => sizes::run(arguments),
+        None => throughput::run(arguments),
+    }
 }
