@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use enec_format::{
-    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind, Header, Layout, Seal, Stream,
-    geometry::TILE_ELEMENTS, max_encoded_len,
+    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind, Header, Seal, Stream, geometry::TILE_ELEMENTS,
+    max_encoded_len,
 };
 
 use crate::search::choice::choose;
 use crate::{
-    Backend, CodecChoice, DecodeJob, DeviceSlice, EncodeJob, Error, PieceHashes, Profile, Result, Source, Target,
+    Backend, CodecChoice, DecodeJob, DeviceSlice, DeviceStream, EncodeJob, Error, PieceHashes, Profile, Result, Source,
+    Target,
 };
 
 /// Encodes and decodes tensors with one backend.
@@ -376,34 +377,6 @@ impl Codec {
 
     fn run_decode(&self, job: DecodeJob<'_>) -> Result<()> {
         only(self.decode_jobs(vec![job])?)
-    }
-}
-
-/// A validated stream in device memory.
-#[derive(Debug, Clone)]
-pub struct DeviceStream {
-    header: Header,
-    layout: Layout,
-    memory: DeviceSlice,
-}
-
-impl DeviceStream {
-    /// The header.
-    #[must_use]
-    pub fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// Where the sections lie.
-    #[must_use]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The stream's bytes.
-    #[must_use]
-    pub fn memory(&self) -> &DeviceSlice {
-        &self.memory
     }
 }
 

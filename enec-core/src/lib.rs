@@ -11,6 +11,7 @@ mod backend;
 pub mod checkpoint;
 mod codec;
 mod codecs;
+mod device_stream;
 mod error;
 mod histogram;
 mod job;
@@ -21,8 +22,9 @@ mod routing;
 pub mod search;
 
 pub use backend::{Backend, DeviceInfo, Driver, KernelTime, OpenOptions};
-pub use codec::{Codec, DeviceStream};
+pub use codec::Codec;
 pub use codecs::{CodecChoice, Codecs};
+pub use device_stream::DeviceStream;
 pub use error::{Error, Result};
 pub use job::{
     CheckedDecodeJob, CheckedEncodeJob, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Feed, JobStatus, PieceSink,

@@ -1,7 +1,7 @@
 //! The ENEC bitstream, version 1: header, layout, validated views and the scalar reference codec.
 //!
-//! ENEC packs the exponents of model weights at fixed width (Yu et al., arXiv 2604.03298); this crate specifies how the packed
-//! bytes lie in memory. The normative text is `docs/format.md` of the repository. The crate does no I/O, starts no threads,
+//! Two codecs code the exponents of model weights at fixed width: ENEC (Yu et al., arXiv 2604.03298) in two windows, the cascade by rank in
+//! levels of 2 bits. This crate specifies how the bytes lie in memory. The normative text is `docs/format.md` of the repository. The crate does no I/O, starts no threads,
 //! uses no floating-point arithmetic and contains no unsafe code; it needs `alloc` only.
 //!
 //! - [`Stream::open`] is the only way to read a stream: it validates everything but the hashes, so that whoever holds a

@@ -1,5 +1,6 @@
 //! Compressing and restoring single files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, SystemTime};
 
@@ -67,6 +68,39 @@ fn the_output_depends_on_nothing_but_the_input() {
 }
 
 #[test]
+fn the_codec_is_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let sizes = ["auto", "enec", "cascade"].map(|codec| {
+        let (compressed, restored) = (path(codec), path("restored"));
+        compress(&sample(), &compressed, &["--codec", codec]).success();
+        decompress(&compressed, &restored, &["--force"]).success();
+        assert_eq!(sha256(&restored), SAMPLE_SHA256, "{codec}");
+        let inspection = enec(["inspect".into(), compressed.clone(), "--json".into()]).success().json();
+        let streams: Vec<_> =
+            inspection["tensors"].as_array().unwrap().iter().map(|tensor| &tensor["stream"]).collect();
+        let codecs: BTreeSet<&str> = streams.iter().filter_map(|stream| stream["codec"].as_str()).collect();
+        match codec {
+            "auto" => assert!(codecs.contains("cascade")),
+            codec => assert_eq!(codecs, BTreeSet::from([codec])),
+        }
+        // Of the original it is told what it would become.
+        let arguments = ["inspect".into(), sample(), "--json".into(), "--codec".into(), codec.into()];
+        let before = enec(arguments).success().json();
+        assert_eq!(before["compressed_bytes"], inspection["compressed_bytes"], "{codec}");
+        compressed.metadata().unwrap().len()
+    });
+    let [auto, enec_size, cascade] = sizes;
+    assert!(auto <= enec_size && auto <= cascade && cascade < enec_size, "{sizes:?}");
+    // The default, and what is no codec.
+    compress(&sample(), &path("default"), &[]).success();
+    assert_eq!(sha256(&path("default")), sha256(&path("auto")));
+    let refused = compress(&sample(), &path("other"), &["--codec", "zip"]);
+    assert_eq!(refused.code, Some(2), "{refused:#?}");
+    assert!(refused.stderr.contains("enec") && refused.stderr.contains("cascade"), "{refused:#?}");
+}
+
+#[test]
 fn a_profile_is_made_and_used() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -75,7 +109,7 @@ fn a_profile_is_made_and_used() {
     compress(&sample(), &path("searched"), &["--make-profile", profile_text]).success();
     let made: serde_json::Value = serde_json::from_slice(&fs::read(&profile).unwrap()).unwrap();
     assert_eq!(made["enec_profile"], 1);
-    assert!(made["BF16"]["m"].is_u64(), "{made}");
+    assert!(made["BF16"]["m"].is_u64() && made["BF16"]["symbols"].is_array(), "{made}");
 
     compress(&sample(), &path("profiled"), &["--profile", profile_text]).success();
     decompress(&path("profiled"), &path("restored"), &[]).success();
