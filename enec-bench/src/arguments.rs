@@ -7,7 +7,8 @@ use std::str::FromStr;
 use clap::Parser;
 use enec::{CodecChoice, Dtype};
 
-/// Benchmarks ENEC: throughput of kernels and codec beside plain copies of the same buffers, in one run; or, with `--ratio`, sizes.
+/// Benchmarks ENEC: throughput of kernels and codec beside plain copies of the same buffers, in one run; or, with `--ratio`,
+/// what they make of real weights; with `--files`, whole files.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench")]
 pub(crate) struct Arguments {
@@ -39,6 +40,12 @@ pub(crate) struct Arguments {
     /// Compare sizes instead: ENEC's with those of the paper's parameter rule and with the entropy of the exponents
     #[arg(long)]
     pub(crate) ratio: bool,
+    /// Measure one tensor of each size instead, from 1 MB up to that of the data, and 10,000 of 64 x 64
+    #[arg(long, conflicts_with = "ratio")]
+    pub(crate) sizes: bool,
+    /// Measure whole files instead, in this folder, beside plain reading and writing there: a generated checkpoint of the data's size
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["ratio", "sizes"])]
+    pub(crate) files: Option<PathBuf>,
 }
 
 /// What to measure on.

@@ -21,6 +21,8 @@ pub(crate) enum Place {
     InCache,
     OutOfCache,
     File,
+    /// Wherever data of that size lies.
+    BySize,
 }
 
 impl Place {
@@ -29,6 +31,7 @@ impl Place {
             Place::InCache => "in cache",
             Place::OutOfCache => "out of cache",
             Place::File => "file",
+            Place::BySize => "by size",
         }
     }
 }
@@ -74,6 +77,19 @@ impl Case {
         let mut source = Buffer::new(bytes);
         synthetic::fill(dtype, source.bytes_mut());
         Self { name: "synthetic".into(), place: Place::OutOfCache, dtype, lengths: vec![bytes], source }
+    }
+
+    /// Generated tensors of these lengths, a whole number of elements each. What is generated repeats itself: making gigabytes takes minutes.
+    pub(crate) fn repeated(dtype: Dtype, lengths: Vec<usize>) -> Self {
+        const PERIOD: usize = 64 << 20;
+        let mut source = Buffer::new(lengths.iter().sum());
+        let bytes = source.bytes_mut();
+        let (period, rest) = bytes.split_at_mut(bytes.len().min(PERIOD));
+        synthetic::fill(dtype, period);
+        for copy in rest.chunks_mut(PERIOD) {
+            copy.copy_from_slice(&period[..copy.len()]);
+        }
+        Self { name: "synthetic".into(), place: Place::BySize, dtype, lengths, source }
     }
 
     fn file(path: &Path, dtypes: &[Dtype]) -> Result<Vec<Self>> {

@@ -1,7 +1,8 @@
 //! Benchmarks on real weights: `cargo xtask bench`.
 //!
 //! Throughput is measured beside copies of the same buffers in the same run, so that every figure is also a ratio; `--ratio` compares
-//! sizes: ENEC's, those of the paper's own parameter rule, and what the entropy of the exponents allows.
+//! sizes: ENEC's, those of the paper's own parameter rule, and what the entropy of the exponents allows; `--sizes` shows that the cost is
+//! linear, and `--files` measures whole files beside plain reading and writing.
 
 #![deny(unsafe_code)]
 // A program: it prints, and its figures are for people.
@@ -13,11 +14,13 @@ mod case;
 mod copy;
 mod data;
 mod exponents;
+mod files;
 mod model;
 mod paper;
 mod ratio;
 mod report;
 mod resident;
+mod sizes;
 mod synthetic;
 mod throughput;
 
@@ -41,7 +44,9 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<()> {
     match arguments {
+        Arguments { files: Some(folder), .. } => files::run(arguments, folder),
         Arguments { ratio: true, .. } => ratio::run(arguments),
+        Arguments { sizes: true, .. } => sizes::run(arguments),
         Arguments { backend, .. } if backend == model::BACKEND => model::run(arguments),
         _ => throughput::run(arguments),
     }

@@ -50,13 +50,13 @@ pub(crate) struct Record {
 
 /// The machine and the source that a result is from.
 #[derive(Debug, Serialize)]
-struct Origin {
-    cpu: String,
-    commit: String,
+pub(crate) struct Origin {
+    pub(crate) cpu: String,
+    pub(crate) commit: String,
 }
 
 impl Origin {
-    fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let commit = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output();

@@ -87,6 +87,9 @@ pub enum TargetMut<'t> {
     Device(&'t DeviceSlice),
 }
 
+/// Hands bytes, piece by piece, to what it is called with.
+pub type Feed<'a> = dyn FnMut(&mut dyn FnMut(&[u8])) + 'a;
+
 /// Takes the pieces of a job while they are in cache, so that core can hash them there.
 ///
 /// A backend that has the bytes in host memory calls it, from any thread, at most once for each block that the job covers whole, with
@@ -99,6 +102,23 @@ pub trait PieceSink: Sync {
 
     /// The stored parts of block `block`, in stream order: entry, mask, byte plane, extra plane, low plane, segment.
     fn payload(&self, block: usize, parts: &[&[u8]; 6]);
+
+    /// As [`content`](Self::content), from a backend that hands the bytes over piece by piece while they are in the cache: `feed` is
+    /// called once and calls what it is given with each of them in order.
+    fn content_in_parts(&self, block: usize, feed: &mut Feed<'_>) {
+        let mut decoded = Vec::new();
+        feed(&mut |bytes| decoded.extend_from_slice(bytes));
+        self.content(block, &decoded);
+    }
+
+    /// As [`payload`](Self::payload), handed over as in [`content_in_parts`](Self::content_in_parts); `lengths` are those of the parts.
+    fn payload_in_parts(&self, block: usize, lengths: [usize; 6], feed: &mut Feed<'_>) {
+        let mut stored = Vec::with_capacity(lengths.iter().sum());
+        feed(&mut |bytes| stored.extend_from_slice(bytes));
+        let mut rest = &stored[..];
+        let parts = lengths.map(|len| rest.split_off(..len).unwrap_or_default());
+        self.payload(block, &parts);
+    }
 }
 
 /// What became of a job.

@@ -27,8 +27,8 @@ pub use codecs::{CodecChoice, Codecs};
 pub use device_stream::DeviceStream;
 pub use error::{Error, Result};
 pub use job::{
-    CheckedDecodeJob, CheckedEncodeJob, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, JobStatus, PieceSink, Source,
-    Target, TargetMut,
+    CheckedDecodeJob, CheckedEncodeJob, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Feed, JobStatus, PieceSink,
+    Source, Target, TargetMut,
 };
 pub use memory::{BackendId, DeviceBuf, DeviceMemory, DeviceSlice};
 pub use pieces::{PieceHashes, PieceWindow};

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use enec_format::geometry::{BLOCK_ELEMENTS, CONTENT_PIECE_BYTES};
-use enec_format::hash::{combine, piece_hash, xxh3_64};
+use enec_format::hash::{PieceHasher, combine, piece_hash, xxh3_64};
 use enec_format::{Coding, Layout, Stream};
 
-use crate::PieceSink;
+use crate::{Feed, PieceSink};
 
 /// The piece hashes of one tensor, filled block by block from any thread.
 #[derive(Debug)]
@@ -117,5 +117,30 @@ impl PieceSink for PieceWindow<'_> {
 
     fn payload(&self, block: usize, parts: &[&[u8]; 6]) {
         set(&self.hashes.payload, self.hashes.first_block + self.first_block + block, || piece_hash(parts));
+    }
+
+    fn content_in_parts(&self, block: usize, feed: &mut Feed<'_>) {
+        let mut piece = (self.first_block + block) * self.hashes.block_pieces;
+        let (mut hasher, mut hashed) = (PieceHasher::new(), 0);
+        feed(&mut |mut bytes| {
+            while !bytes.is_empty() {
+                let (front, rest) = bytes.split_at(bytes.len().min(CONTENT_PIECE_BYTES - hashed));
+                hasher.write(front);
+                (hashed, bytes) = (hashed + front.len(), rest);
+                if hashed == CONTENT_PIECE_BYTES {
+                    set(&self.hashes.content, piece, || hasher.finish());
+                    (piece, hasher, hashed) = (piece + 1, PieceHasher::new(), 0);
+                }
+            }
+        });
+        if hashed > 0 {
+            set(&self.hashes.content, piece, || hasher.finish());
+        }
+    }
+
+    fn payload_in_parts(&self, block: usize, _lengths: [usize; 6], feed: &mut Feed<'_>) {
+        let mut hasher = PieceHasher::new();
+        feed(&mut |bytes| hasher.write(bytes));
+        set(&self.hashes.payload, self.first_block + block, || hasher.finish());
     }
 }

@@ -8,10 +8,13 @@ use enec_format::{
     BlockEntry, BlockRanges, Cascade, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes,
 };
 
-use crate::kernels::{Behind, BlockBytes, CascadeBlock, DecodeBlock, Kernels, Scratch};
-use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::kernels::{Behind, CascadeBlock, DecodeBlock, DecodeTarget, Kernels, Scratch, TileBytes};
+use crate::schedule::{HEAD_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
+
+/// Blocks that a thread decodes one after the other: what it asks memory for ahead of its work is then for itself.
+const RUN_BLOCKS: usize = 8;
 
 /// Runs the jobs.
 ///
@@ -29,10 +32,20 @@ pub(crate) unsafe fn run<K: Kernels>(
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
-    let tasks = tasks?;
+    let mut tasks = tasks?;
+    let streams = K::STREAMS && tasks.iter().map(|task| task.plan.target_len()).sum::<usize>() >= STREAM_BYTES;
+    tasks.iter_mut().for_each(|task| task.streams = streams);
     let schedule = Schedule::new(tasks.iter().map(Task::parts));
-    let decode = |scratch: &mut Scratch, part: Part| tasks[part.job].decode(kernels, part.part, scratch);
-    workers.run(&schedule, decode, || kernels.fence());
+    let decode = |scratch: &mut Scratch, part: Part| {
+        let task = &tasks[part.job];
+        if let Some(next) = tasks.get(part.job + 1)
+            && part.part + 1 == task.parts()
+        {
+            kernels.prefetch(&next.source[..next.source.len().min(HEAD_BYTES)]);
+        }
+        task.decode(kernels, part.part, scratch);
+    };
+    workers.run(&schedule, RUN_BLOCKS, decode, || kernels.fence());
     jobs.iter_mut().for_each(|job| job.finish(Ok(())));
     Ok(())
 }
@@ -43,6 +56,8 @@ struct Task<'a> {
     source: &'a [u8],
     target: SharedTarget<'a>,
     pieces: Option<&'a dyn PieceSink>,
+    /// Whether the target is streamed past the caches.
+    streams: bool,
 }
 
 impl<'a> Task<'a> {
@@ -53,7 +68,7 @@ impl<'a> Task<'a> {
         let (plan, source, target, pieces) = job.split();
         // SAFETY: the caller's promise.
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
-        Ok(Self { plan, source, target: SharedTarget::new(target), pieces })
+        Ok(Self { plan, source, target: SharedTarget::new(target), pieces, streams: false })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -95,8 +110,22 @@ impl<'a> Task<'a> {
         unsafe { self.target.range(range.clone()) }.copy_from_slice(&tail[range]);
     }
 
+    /// Asks for what decoding a block reads first, and at once: its mask, or the cascade's codes, and its segment.
+    fn ask_for<K: Kernels>(&self, kernels: K, index: usize) {
+        let layout = self.layout();
+        if index < self.blocks().end {
+            let ranges = layout.block(index);
+            kernels.prefetch(&self.source[ranges.mask]);
+            if let Coding::Cascade(_) = layout.coding {
+                kernels.prefetch(&self.source[ranges.low_plane]);
+            }
+            kernels.prefetch(self.segment(index));
+        }
+    }
+
     fn decode_windows<K: Kernels>(&self, kernels: K, windows: TwoWindows, index: usize, scratch: &mut Scratch) {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
+        self.ask_for(kernels, index + 1);
         let mut mask = [0; BLOCK_TILES * TILE_MASK_BYTES];
         mask[..ranges.mask.len()].copy_from_slice(&self.source[ranges.mask.clone()]);
         let lanes = wide_lanes(&mask);
@@ -131,12 +160,13 @@ impl<'a> Task<'a> {
             tiles,
             segment,
         };
-        let Scratch { wide, block: bytes, .. } = scratch;
-        self.with_target(kernels, index, &ranges, bytes, |target, behind| kernels.decode(&block, target, behind, wide));
+        let Scratch { wide, tiles, .. } = scratch;
+        self.with_target(index, &ranges, tiles, |target| kernels.decode(&block, target, wide));
     }
 
     fn decode_cascade<K: Kernels>(&self, kernels: K, cascade: Cascade, index: usize, scratch: &mut Scratch) {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
+        self.ask_for(kernels, index + 1);
         let tiles = self.tiles(&ranges);
         let block = CascadeBlock {
             dtype: layout.dtype,
@@ -148,10 +178,8 @@ impl<'a> Task<'a> {
             tiles,
             segment: self.segment(index),
         };
-        let Scratch { cascade: memory, block: bytes, .. } = scratch;
-        self.with_target(kernels, index, &ranges, bytes, |target, behind| {
-            kernels.decode_cascade(&block, target, behind, memory);
-        });
+        let Scratch { cascade: memory, tiles, .. } = scratch;
+        self.with_target(index, &ranges, tiles, |target| kernels.decode_cascade(&block, target, memory));
     }
 
     /// The segment of a block; some bytes of the variable section, or none, if the table changed since it was validated.
@@ -173,15 +201,13 @@ impl<'a> Task<'a> {
         &self.source[plane.start + tiles.start * tile_bytes..][..tiles.len() * tile_bytes]
     }
 
-    /// Has the wanted tiles of a block decoded, and what follows the last of them: into the target, or into scratch memory from where they are
-    /// streamed to the target.
-    fn with_target<K: Kernels>(
+    /// Has the wanted tiles of a block decoded, and what follows the last of them: into the target, or through a small buffer past the caches.
+    fn with_target(
         &self,
-        kernels: K,
         index: usize,
         ranges: &BlockRanges,
-        scratch: &mut BlockBytes,
-        decode: impl FnOnce(&mut [u8], Option<&mut Behind<'_>>),
+        buffers: &mut [TileBytes; 3],
+        mut decode: impl FnMut(DecodeTarget<'_, '_>),
     ) {
         let (layout, wanted, tiles) = (self.layout(), self.plan.tiles(), self.tiles(ranges));
         let tile_bytes = layout.dtype.tile_bytes();
@@ -193,22 +219,26 @@ impl<'a> Task<'a> {
         let target = unsafe { self.target.range(start..start + decoded_len + tail.len()) };
         let is_whole =
             tiles.len() == ranges.tiles.len() && (index + 1 < layout.blocks() || tail.len() == layout.tail.len);
-        let decode = |target: &mut [u8], behind: Option<&mut Behind<'_>>| {
-            let (decoded, rest) = target.split_at_mut(decoded_len);
-            decode(decoded, behind);
+        // Not the payload: whoever wants it checked has it checked before it is decoded.
+        let pieces = self.pieces.filter(|_| is_whole);
+        let (decoded, rest) = target.split_at_mut(decoded_len);
+        if !self.streams {
+            decode(DecodeTarget::Cached(decoded));
             rest.copy_from_slice(tail);
-            if let (Some(pieces), true) = (self.pieces, is_whole) {
-                // Not the payload: whoever wants it checked has it checked before it is decoded.
+            if let Some(pieces) = pieces {
                 pieces.content(index, target);
             }
-        };
-        if self.plan.target_len() < STREAM_BYTES {
-            decode(target, None);
-        } else {
-            let decoded = &mut scratch.0[..target.len()];
-            let mut behind = Behind::new(target);
-            decode(decoded, Some(&mut behind));
-            kernels.stream_rest(decoded, &mut behind);
+            return;
+        }
+        let [buffer, ..] = buffers;
+        let mut behind = Behind::new(decoded, buffer);
+        rest.copy_from_slice(tail);
+        match pieces {
+            None => decode(DecodeTarget::Streamed(&mut behind, &mut |_| {})),
+            Some(pieces) => pieces.content_in_parts(index, &mut |hash| {
+                decode(DecodeTarget::Streamed(&mut behind, hash));
+                hash(tail);
+            }),
         }
     }
 }

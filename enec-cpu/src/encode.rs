@@ -7,8 +7,8 @@ use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_B
 use enec_format::{BlockEntry, BlockRanges, Cascade, Coding, EncodeOutcome, EncodePlan, Layout, Section, TwoWindows};
 
 use crate::chain::Chain;
-use crate::kernels::{Behind, BlockBytes, CascadeSource, EncodeBlock, EncodedPlanes, Kernels, Scratch};
-use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::kernels::{Behind, CascadeSource, EncodeBlock, Kernels, PlanesTarget, Scratch, TileBytes};
+use crate::schedule::{HEAD_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
 
@@ -28,12 +28,24 @@ pub(crate) unsafe fn run<K: Kernels>(
 ) -> Result<()> {
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
-    let tasks = tasks?;
+    let mut tasks = tasks?;
+    let streams = K::STREAMS && tasks.iter().map(|task| task.source.len()).sum::<usize>() >= STREAM_BYTES;
+    tasks.iter_mut().for_each(|task| task.streams = streams);
     let coded = Schedule::new(tasks.iter().map(Task::blocks));
-    let encode = |scratch: &mut Scratch, part: Part| tasks[part.job].encode_block(kernels, part.part, scratch);
-    workers.run(&coded, encode, || kernels.fence());
+    let threads = workers.threads();
+    let encode = |scratch: &mut Scratch, part: Part| {
+        let task = &tasks[part.job];
+        if let Some(next) = tasks.get(part.job + 1)
+            && part.part + 1 == task.blocks()
+        {
+            kernels.prefetch(&next.source[..next.source.len().min(HEAD_BYTES)]);
+        }
+        task.encode_block(kernels, part.part, threads, scratch);
+    };
+    // In order: each block waits for those before it.
+    workers.run(&coded, 1, encode, || kernels.fence());
     let stored = Schedule::new(tasks.iter().map(Task::stored_parts));
-    workers.run(&stored, |_, part| tasks[part.job].store(kernels, part.part), || kernels.fence());
+    workers.run(&stored, 1, |_, part| tasks[part.job].store(kernels, part.part), || kernels.fence());
     let outcomes: Vec<_> = tasks.iter().map(Task::outcome).collect();
     jobs.iter_mut().zip(outcomes).for_each(|(job, outcome)| job.finish(Ok(outcome)));
     Ok(())
@@ -46,6 +58,8 @@ struct Task<'a> {
     target: SharedTarget<'a>,
     pieces: Option<&'a dyn PieceSink>,
     chain: Chain,
+    /// Whether the target is streamed past the caches.
+    streams: bool,
 }
 
 impl<'a> Task<'a> {
@@ -58,7 +72,7 @@ impl<'a> Task<'a> {
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
         let chain = Chain::new(plan.variable_limit());
         let target = SharedTarget::new(&mut target[..plan.target_len()]);
-        Ok(Self { plan, source, target, pieces, chain })
+        Ok(Self { plan, source, target, pieces, chain, streams: false })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -67,10 +81,6 @@ impl<'a> Task<'a> {
 
     fn blocks(&self) -> usize {
         self.layout().blocks()
-    }
-
-    fn streams(&self) -> bool {
-        self.source.len() >= STREAM_BYTES
     }
 
     /// After the blocks: what became of the job.
@@ -99,7 +109,7 @@ impl<'a> Task<'a> {
         let target = unsafe { self.target.range(HEADER_BYTES + padded.start..HEADER_BYTES + padded.end) };
         let (bytes, padding) = target.split_at_mut(end - start);
         let source = &self.source[start..end];
-        if self.streams() {
+        if self.streams {
             kernels.stream(source, bytes)
         } else {
             bytes.copy_from_slice(source)
@@ -107,13 +117,13 @@ impl<'a> Task<'a> {
         padding.fill(0);
     }
 
-    fn encode_block<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
+    fn encode_block<K: Kernels>(&self, kernels: K, index: usize, threads: usize, scratch: &mut Scratch) {
         if self.chain.is_stopped() {
             return;
         }
         let _guard = self.chain.stop_on_panic();
         let end = match self.plan.coding() {
-            Coding::TwoWindows(windows) => self.encode_windows(kernels, windows, index, scratch),
+            Coding::TwoWindows(windows) => self.encode_windows(kernels, windows, index, threads, scratch),
             Coding::Cascade(cascade) => self.encode_cascade(kernels, cascade, index, scratch),
             _ => None,
         };
@@ -128,25 +138,67 @@ impl<'a> Task<'a> {
         kernels: K,
         windows: TwoWindows,
         index: usize,
+        threads: usize,
         scratch: &mut Scratch,
     ) -> Option<usize> {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
-        let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
+        let decoded = layout.decoded_range(ranges.tiles.clone());
+        let elements = &self.source[decoded.clone()];
         // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint.
         let mask = unsafe { self.target.range(ranges.mask.clone()) };
-        let wide = kernels.analyse(layout.dtype, windows, elements, mask);
+        let mut wide = None;
+        self.show_content(index, &ranges, |show| {
+            wide = Some(kernels.analyse(layout.dtype, windows, elements, mask, show));
+        });
+        let Some(wide) = wide else { unreachable!("a sink asks for the bytes that it is offered") };
         let len = wide.segment_len(windows);
         let start = self.chain.take(index, len)?;
-        let entry =
-            self.write_entry(&ranges, BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 }, start + len);
+        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 };
+        let entry = self.write_entry(&ranges, entry, start + len);
         // SAFETY: the chain gives every place once.
         let segment = unsafe { self.target.range(self.segment_range(start, len)) };
-        let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask };
-        let Scratch { wide, block: bytes, .. } = scratch;
-        self.with_planes(kernels, &ranges, bytes, |planes, behind| {
-            kernels.encode(&block, planes, segment, behind, wide);
-            self.give_pieces(index, &ranges, &entry, mask, planes, segment);
-        });
+        // Half of the next block: the other half comes soon enough when it is analysed. With several threads it is only likely that the
+        // block is this thread's.
+        let next = decoded.start + threads * elements.len();
+        let ahead = self.source.get(next..next + elements.len() / 2).unwrap_or_default();
+        let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask, ahead };
+        let planes = self.planes(&ranges);
+        if !self.streams {
+            let [byte_plane, extra_plane, low_plane] = planes;
+            let target = PlanesTarget::Cached([byte_plane, extra_plane, low_plane]);
+            kernels.encode(&block, target, segment, &mut scratch.wide);
+            if let Some(pieces) = self.pieces {
+                pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
+            }
+            return Some(start + len);
+        }
+        let lengths = planes.each_ref().map(|plane| plane.len());
+        let Scratch { wide, tiles, kept, .. } = scratch;
+        let mut behind = behind(planes, tiles);
+        if let Some(pieces) = self.pieces {
+            let [_, extra, low] = lengths;
+            let (extra, rest) = kept.0.split_at_mut(extra);
+            let kept = [extra, &mut rest[..low]];
+            let lengths = [entry.len(), mask.len(), lengths[0], lengths[1], lengths[2], segment.len()];
+            pieces.payload_in_parts(index, lengths, &mut |hash| {
+                hash(&entry);
+                hash(mask);
+                let mut ends = [0; 2];
+                let mut show = |plane: usize, bytes: &[u8]| match plane.checked_sub(1) {
+                    None => hash(bytes),
+                    // The whole byte plane goes before them.
+                    Some(plane) => {
+                        kept[plane][ends[plane]..][..bytes.len()].copy_from_slice(bytes);
+                        ends[plane] += bytes.len();
+                    }
+                };
+                kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut show), segment, wide);
+                kept.iter().for_each(|plane| hash(plane));
+                hash(segment);
+            });
+        } else {
+            kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut |_, _| {}), segment, wide);
+        }
         Some(start + len)
     }
 
@@ -159,24 +211,70 @@ impl<'a> Task<'a> {
         scratch: &mut Scratch,
     ) -> Option<usize> {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
+        let (levels, symbols) = (usize::from(cascade.levels()), cascade.symbols());
         let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
-        let block = CascadeSource {
-            dtype: layout.dtype,
-            levels: usize::from(cascade.levels()),
-            symbols: cascade.symbols(),
-            elements,
-        };
-        let Scratch { cascade: memory, block: bytes, .. } = scratch;
-        self.with_planes(kernels, &ranges, bytes, |planes, behind| {
-            let len = kernels.encode_cascade(&block, planes, behind, memory);
-            let start = self.chain.take(index, len)?;
-            let entry = self.write_entry(&ranges, BlockEntry { wide_base: 0, wide_width: 0, end: 0 }, start + len);
-            // SAFETY: the chain gives every place once.
-            let segment = unsafe { self.target.range(self.segment_range(start, len)) };
-            segment.copy_from_slice(memory.segment(len));
-            self.give_pieces(index, &ranges, &entry, &[], planes, segment);
-            Some(start + len)
-        })
+        let block = CascadeSource { dtype: layout.dtype, levels, symbols, elements };
+        let Scratch { cascade: memory, tiles, kept, .. } = scratch;
+        let mut planes = self.planes(&ranges);
+        let mut len = None;
+        // What is hashed first, the entry, is known last.
+        let hashed: [&[u8]; 3];
+        if self.streams {
+            let [byte, extra, low] = planes.each_ref().map(|plane| plane.len());
+            let mut behind = behind(planes, tiles);
+            let (byte, rest) = kept.0.split_at_mut(byte);
+            let (extra, rest) = rest.split_at_mut(extra);
+            let kept = [byte, extra, &mut rest[..low]];
+            let (keeps, mut ends) = (self.pieces.is_some(), [0; 3]);
+            let mut keep = |plane: usize, bytes: &[u8]| {
+                if keeps {
+                    kept[plane][ends[plane]..][..bytes.len()].copy_from_slice(bytes);
+                    ends[plane] += bytes.len();
+                }
+            };
+            self.show_content(index, &ranges, |show| {
+                let target = PlanesTarget::Streamed(&mut behind, &mut keep);
+                len = Some(kernels.encode_cascade(&block, target, show, memory));
+            });
+            let [byte, extra, low] = kept;
+            hashed = [byte, extra, low];
+        } else {
+            self.show_content(index, &ranges, |show| {
+                let target = PlanesTarget::Cached(planes.each_mut().map(|plane| &mut **plane));
+                len = Some(kernels.encode_cascade(&block, target, show, memory));
+            });
+            let [byte, extra, low] = planes;
+            hashed = [byte, extra, low];
+        }
+        let Some(len) = len else { unreachable!("a sink asks for the bytes that it is offered") };
+        let start = self.chain.take(index, len)?;
+        let entry = self.write_entry(&ranges, BlockEntry { wide_base: 0, wide_width: 0, end: 0 }, start + len);
+        // SAFETY: the chain gives every place once.
+        let segment = unsafe { self.target.range(self.segment_range(start, len)) };
+        segment.copy_from_slice(memory.segment(len));
+        if let Some(pieces) = self.pieces {
+            let [byte_plane, extra_plane, low_plane] = hashed;
+            pieces.payload(index, &[&entry, &[], byte_plane, extra_plane, low_plane, segment]);
+        }
+        Some(start + len)
+    }
+
+    /// Calls `read` with what hashes the elements of a block, tile by tile as `read` comes to them; the tail goes with the last block.
+    fn show_content(&self, index: usize, ranges: &BlockRanges, mut read: impl FnMut(&mut dyn FnMut(&[u8]))) {
+        let Some(pieces) = self.pieces else { return read(&mut |_| {}) };
+        let is_last = index + 1 == self.blocks();
+        let tail = if is_last { &self.source[self.layout().decoded_range(ranges.tiles.clone()).end..] } else { &[] };
+        pieces.content_in_parts(index, &mut |hash| {
+            read(hash);
+            hash(tail);
+        });
+    }
+
+    /// The places of a block's byte, extra and low plane; to be asked for once.
+    fn planes(&self, ranges: &BlockRanges) -> [&'a mut [u8]; 3] {
+        // SAFETY: blocks are handed out once, the ranges of their parts are disjoint, and each block asks once.
+        let part = |range: &Range<usize>| unsafe { self.target.range(range.clone()) };
+        [&ranges.byte_plane, &ranges.extra_plane, &ranges.low_plane].map(part)
     }
 
     /// Where a segment lies in the target, given its place in the variable section.
@@ -194,52 +292,6 @@ impl<'a> Task<'a> {
         entry
     }
 
-    /// Has the planes of a block written: to the target, or to scratch memory from where they are streamed to the target.
-    fn with_planes<K: Kernels, R>(
-        &self,
-        kernels: K,
-        ranges: &BlockRanges,
-        scratch: &mut BlockBytes,
-        write: impl FnOnce(&mut EncodedPlanes<'_>, Option<&mut [Behind<'_>; 3]>) -> R,
-    ) -> R {
-        // SAFETY: blocks are handed out once, the ranges of their parts are disjoint, and these are used nowhere else.
-        let part = |range: &Range<usize>| unsafe { self.target.range(range.clone()) };
-        let [byte_plane, extra_plane, low_plane] =
-            [&ranges.byte_plane, &ranges.extra_plane, &ranges.low_plane].map(part);
-        if !self.streams() {
-            return write(&mut EncodedPlanes { byte_plane, extra_plane, low_plane }, None);
-        }
-        let (bytes, rest) = scratch.0.split_at_mut(byte_plane.len());
-        let (extra, rest) = rest.split_at_mut(extra_plane.len());
-        let low = &mut rest[..low_plane.len()];
-        let mut planes = EncodedPlanes { byte_plane: bytes, extra_plane: extra, low_plane: low };
-        let mut behind = [byte_plane, extra_plane, low_plane].map(Behind::new);
-        let written = write(&mut planes, Some(&mut behind));
-        for (plane, behind) in [bytes, extra, low].into_iter().zip(&mut behind) {
-            kernels.stream_rest(plane, behind);
-        }
-        written
-    }
-
-    /// Gives the pieces of a block to whoever wants them hashed.
-    fn give_pieces(
-        &self,
-        index: usize,
-        ranges: &BlockRanges,
-        entry: &[u8],
-        mask: &[u8],
-        planes: &EncodedPlanes<'_>,
-        segment: &[u8],
-    ) {
-        if let Some(pieces) = self.pieces {
-            let EncodedPlanes { byte_plane, extra_plane, low_plane } = planes;
-            pieces.payload(index, &[entry, mask, byte_plane, extra_plane, low_plane, segment]);
-            let decoded = self.layout().decoded_range(ranges.tiles.clone());
-            let end = if index + 1 == self.blocks() { self.source.len() } else { decoded.end };
-            pieces.content(index, &self.source[decoded.start..end]);
-        }
-    }
-
     /// Writes what belongs to no block: the tail and all sections' padding.
     fn finish(&self, variable_len: usize) {
         let layout = self.layout();
@@ -254,4 +306,10 @@ impl<'a> Task<'a> {
         let target = unsafe { self.target.range(tail.range()) };
         target.copy_from_slice(&self.source[self.source.len() - tail.len..]);
     }
+}
+
+/// Streams three planes, each through a place of its own.
+fn behind<'a>(planes: [&'a mut [u8]; 3], tiles: &'a mut [TileBytes; 3]) -> [Behind<'a>; 3] {
+    let ([byte, extra, low], [first, second, third]) = (planes, tiles);
+    [Behind::new(byte, first), Behind::new(extra, second), Behind::new(low, third)]
 }

@@ -5,11 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes of one part of a stored stream: it has no blocks.
 pub(crate) const STORED_PART_BYTES: usize = 1 << 20;
 
-/// Decoded bytes from which on what a job writes is streamed past the caches, which it would only flush.
+/// Decoded bytes of a batch from which on what it writes is streamed past the caches, which it would only flush.
 ///
-/// A block is encoded or decoded into scratch memory that stays in the first and second cache, hashed there, and copied out in whole
-/// cache lines.
+/// A tile is encoded or decoded into scratch memory that stays in the first cache, hashed there, and copied out in whole cache lines.
 pub(crate) const STREAM_BYTES: usize = 8 << 20;
+
+/// Bytes of a job's source that are asked for while the job before it is finished: all of a small one.
+pub(crate) const HEAD_BYTES: usize = 16 << 10;
+
+/// A run of parts is at most this share of those that are left.
+const RUNS_LEFT: usize = 16;
 
 /// Hands out the parts of a batch's jobs one by one: job after job, and in each job from the first part to the last.
 #[derive(Debug)]
@@ -45,13 +50,20 @@ impl Schedule {
     }
 
     /// Takes parts until there are none left. Several threads may take from one schedule.
-    pub(crate) fn take(&self) -> impl Iterator<Item = Part> + '_ {
+    ///
+    /// Where parts need not be begun in order, a thread may take up to `run` of them at once, so that it goes on where it ended.
+    pub(crate) fn take(&self, run: usize) -> impl Iterator<Item = Part> + '_ {
         let mut job = 0;
+        let mut indices = 0..0;
         std::iter::from_fn(move || {
-            let index = self.next.fetch_add(1, Ordering::Relaxed);
-            if index >= self.len() {
-                return None;
-            }
+            let index = indices.next().or_else(|| {
+                // Fewer towards the end, which all threads should reach together.
+                let left = self.len().saturating_sub(self.next.load(Ordering::Relaxed));
+                let run = run.min(left / RUNS_LEFT).max(1);
+                let start = self.next.fetch_add(run, Ordering::Relaxed);
+                indices = start..self.len().min(start + run);
+                indices.next()
+            })?;
             // What one thread takes only ever goes up: no need to search from the start.
             while self.ends[job] <= index {
                 job += 1;
@@ -69,9 +81,27 @@ mod tests {
     #[test]
     fn parts_come_in_order_and_empty_jobs_have_none() {
         let schedule = Schedule::new([0, 2, 0, 1, 0]);
-        let taken: Vec<_> = schedule.take().map(|Part { job, part }| (job, part)).collect();
+        let taken: Vec<_> = schedule.take(8).map(|Part { job, part }| (job, part)).collect();
         assert_eq!(taken, [(1, 0), (1, 1), (3, 0)]);
-        assert_eq!(schedule.take().next(), None);
-        assert_eq!(Schedule::new([]).take().next(), None);
+        assert_eq!(schedule.take(1).next(), None);
+        assert_eq!(Schedule::new([]).take(1).next(), None);
+    }
+
+    #[test]
+    fn runs_are_taken_by_one_thread_and_get_shorter_towards_the_end() {
+        let schedule = Schedule::new([50, 50]);
+        let (mut first, mut second) = (schedule.take(4), schedule.take(4));
+        let parts: Vec<_> = std::iter::from_fn(|| first.next().zip(second.next())).collect();
+        let index = |Part { job, part }: Part| 50 * job + part;
+        assert_eq!(
+            parts[..5].iter().map(|&(a, b)| (index(a), index(b))).collect::<Vec<_>>(),
+            [(0, 4), (1, 5), (2, 6), (3, 7), (8, 12)]
+        );
+        let rest: Vec<_> = first.chain(second).collect();
+        let mut all: Vec<_> = parts.iter().flat_map(|&(a, b)| [a, b]).chain(rest).map(index).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+        let last = parts.last().unwrap();
+        assert_eq!(index(last.0).abs_diff(index(last.1)), 1, "the last ones are taken one by one");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::PieceSink;
+use crate::{Feed, PieceSink};
 
 /// Seconds that the parts of a call took. They overlap: writing goes on beside encoding, and hashing is part of it on every thread.
 ///
@@ -88,6 +88,24 @@ impl<Sink: PieceSink> PieceSink for TimedSink<'_, Sink> {
             self.stopwatch.hash.time(|| self.sink.payload(block, parts));
         } else {
             self.sink.payload(block, parts);
+        }
+    }
+    fn content_in_parts(&self, block: usize, feed: &mut Feed<'_>) {
+        self.sink.content_in_parts(block, &mut |hash| self.timed(hash, feed));
+    }
+
+    fn payload_in_parts(&self, block: usize, lengths: [usize; 6], feed: &mut Feed<'_>) {
+        self.sink.payload_in_parts(block, lengths, &mut |hash| self.timed(hash, feed));
+    }
+}
+
+impl<Sink> TimedSink<'_, Sink> {
+    /// Feeds `hash`, whose time alone is counted if that is wanted.
+    fn timed(&self, hash: &mut dyn FnMut(&[u8]), feed: &mut Feed<'_>) {
+        if self.stopwatch.times_hashing {
+            feed(&mut |bytes| self.stopwatch.hash.time(|| hash(bytes)));
+        } else {
+            feed(hash);
         }
     }
 }

@@ -10,9 +10,9 @@ use super::isa::{Isa, Kernel};
 use super::pack::{Width, unpack};
 use super::planes::join_lanes;
 use super::scratch::WideRows;
-use super::{Behind, DecodeBlock};
+use super::{DecodeBlock, DecodeTarget};
 
-/// How many tiles ahead planes are asked for: measured, 1 to 7 differ by less than the noise.
+/// How many tiles ahead planes are asked for: measured, 1 to 4 differ by less than the noise.
 const PREFETCH_TILES: usize = 2;
 
 /// Unpacks a high segment into what its lanes add to their low bits.
@@ -44,29 +44,26 @@ impl<W: Width> Kernel for UnpackSegment<'_, W> {
 }
 
 /// Decodes tiles.
-pub(super) struct DecodeTiles<'a, 'b, F, W> {
+pub(super) struct DecodeTiles<'a, 't, 'b, F, W> {
     pub(super) common_width: W,
     pub(super) block: &'a DecodeBlock<'a>,
     pub(super) wide: &'a WideRows,
-    pub(super) target: &'a mut [u8],
-    pub(super) behind: Option<&'a mut Behind<'b>>,
+    pub(super) target: DecodeTarget<'t, 'b>,
     pub(super) float: PhantomData<F>,
 }
 
-impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, F, W> {
+impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { common_width, block, wide, target, mut behind, .. } = self;
+        let Self { common_width, block, wide, mut target, .. } = self;
         let low_bytes = common_width.bits() * ROW_BYTES;
         let common_base = isa.splat(pair(block.common_base));
         let wide_base = isa.splat(pair(block.wide_base));
         let mut rank = block.first_rank();
         let tile_bytes = F::DTYPE.tile_bytes();
         for index in 0..block.tiles.len() {
-            let (decoded, tile) = target.split_at_mut(index * tile_bytes);
-            let tile = &mut tile[..tile_bytes];
             let mask = block.tile_mask(block.tiles.start + index);
             let extra_bytes = F::DTYPE.tile_extra_bytes();
             let planes = TilePlanes {
@@ -86,11 +83,21 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, F, W> {
                     base = isa.select(isa.lane_mask(bits), wide_base, common_base);
                     rank += bits.count_ones() as usize;
                 }
+                let tile = match &mut target {
+                    DecodeTarget::Cached(target) => &mut target[index * tile_bytes..][..tile_bytes],
+                    DecodeTarget::Streamed(behind, _) => {
+                        behind.advance(isa, tile_bytes / VECTORS);
+                        behind.tile(tile_bytes)
+                    }
+                };
                 planes.join::<I, F>(isa, vector, base, &differences, tile);
-                if let Some(behind) = &mut behind {
-                    behind.advance(isa, decoded, tile_bytes / VECTORS);
-                }
             }
+            if let DecodeTarget::Streamed(behind, show) = &mut target {
+                show(behind.complete(isa, tile_bytes));
+            }
+        }
+        if let DecodeTarget::Streamed(behind, _) = &mut target {
+            behind.finish(isa);
         }
     }
 }

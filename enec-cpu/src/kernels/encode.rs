@@ -2,21 +2,20 @@
 
 use std::marker::PhantomData;
 
-use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
+use enec_format::geometry::{BLOCK_TILES, ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 
 use super::float::{Float, VECTORS, pair, vector_mut};
 use super::isa::{Isa, Kernel};
 use super::pack::{Width, pack};
 use super::planes::split_lanes;
 use super::scratch::WideRows;
-use super::{Behind, EncodeBlock, EncodedPlanes};
+use super::{EncodeBlock, PlanesTarget};
 
 /// Writes all planes, the low plane at `common_width`, and what the wide lanes need of the high segment to `wide`, unpacked.
-pub(super) struct EncodePlanes<'a, 'b, 'c, F, W> {
+pub(super) struct EncodePlanes<'a, 't, 'b, F, W> {
     pub(super) common_width: W,
     pub(super) block: &'a EncodeBlock<'a>,
-    pub(super) planes: &'a mut EncodedPlanes<'b>,
-    pub(super) behind: Option<&'a mut [Behind<'c>; 3]>,
+    pub(super) planes: PlanesTarget<'t, 'b>,
     pub(super) wide: &'a mut WideRows,
     pub(super) float: PhantomData<F>,
 }
@@ -26,38 +25,50 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { common_width, block, planes, mut behind, wide, .. } = self;
-        let low_bytes = common_width.bits() * ROW_BYTES;
+        let Self { common_width, block, planes: mut target, wide, .. } = self;
+        let bytes = [TILE_BYTE_PLANE_BYTES, F::DTYPE.tile_extra_bytes(), common_width.bits() * ROW_BYTES];
         let common_base = isa.splat(pair(block.windows.common_base()));
         let wide_base = isa.splat(pair(block.wide.base));
         let mut rank = 0;
         for (index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let mask = &block.mask.as_chunks::<TILE_MASK_BYTES>().0[index];
-            let extra_bytes = F::DTYPE.tile_extra_bytes();
-            let (bytes_done, byte_plane) = planes.byte_plane.split_at_mut(index * TILE_BYTE_PLANE_BYTES);
-            let (extra_done, extra_plane) = planes.extra_plane.split_at_mut(index * extra_bytes);
-            let (low_done, low_plane) = planes.low_plane.split_at_mut(index * low_bytes);
-            let mut tile_planes = TilePlanes {
-                byte_plane: &mut byte_plane[..TILE_BYTE_PLANE_BYTES],
-                extra_plane: &mut extra_plane[..extra_bytes],
-                low_plane: &mut low_plane[..low_bytes],
-            };
             for vector in 0..VECTORS {
+                isa.prefetch(block.ahead, 0, index * VECTORS + vector, BLOCK_TILES * VECTORS);
                 let bits = u16::from_le_bytes([mask[2 * vector], mask[2 * vector + 1]]);
                 let mut base = common_base;
                 if bits != 0 {
                     base = isa.select(isa.lane_mask(bits), wide_base, common_base);
                 }
-                let differences = tile_planes.write::<I, F, W>(isa, common_width, tile, vector, base);
+                let [byte_plane, extra_plane, low_plane] = match &mut target {
+                    PlanesTarget::Cached([byte, extra, low]) => [
+                        &mut byte[index * bytes[0]..][..bytes[0]],
+                        &mut extra[index * bytes[1]..][..bytes[1]],
+                        &mut low[index * bytes[2]..][..bytes[2]],
+                    ],
+                    PlanesTarget::Streamed(behind, _) => {
+                        for (behind, bytes) in behind.iter_mut().zip(bytes) {
+                            behind.advance(isa, bytes / VECTORS);
+                        }
+                        let [byte, extra, low] = behind;
+                        [byte.tile(bytes[0]), extra.tile(bytes[1]), low.tile(bytes[2])]
+                    }
+                };
+                let mut planes = TilePlanes { byte_plane, extra_plane, low_plane };
+                let differences = planes.write::<I, F, W>(isa, common_width, tile, vector, base);
                 if bits != 0 {
                     isa.compact(&differences, bits, wide, rank);
                     rank += bits.count_ones() as usize;
                 }
-                if let Some([bytes, extra, low]) = &mut behind {
-                    bytes.advance(isa, bytes_done, TILE_BYTE_PLANE_BYTES / VECTORS);
-                    extra.advance(isa, extra_done, extra_bytes / VECTORS);
-                    low.advance(isa, low_done, low_bytes / VECTORS);
+            }
+            if let PlanesTarget::Streamed(behind, show) = &mut target {
+                for (plane, behind) in behind.iter_mut().enumerate() {
+                    show(plane, behind.complete(isa, bytes[plane]));
                 }
+            }
+        }
+        if let PlanesTarget::Streamed(behind, _) = &mut target {
+            for behind in behind.iter_mut() {
+                behind.finish(isa);
             }
         }
         wide.clear_from(rank);

@@ -23,61 +23,71 @@ use enec_format::{Dtype, TwoWindows, segment_len};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
-pub(crate) use behind::Behind;
+pub(crate) use behind::{Behind, TileBytes};
 pub(crate) use cascade::{CascadeBlock, CascadeScratch, CascadeSource};
 pub(crate) use portable::Portable;
 pub(crate) use scalar::Scalar;
-pub(crate) use scratch::{BlockBytes, Scratch, WideRows};
+pub(crate) use scratch::{Scratch, WideRows};
 
 /// One variant of the kernels. The value proves that the processor can run it.
 pub(crate) trait Kernels: Copy + Send + Sync {
-    /// Finds the wide lanes of the whole tiles in `elements` and writes their mask, 16 bytes per tile.
-    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes;
+    /// Whether targets can be streamed past the caches. Without, `Streamed` targets are not given.
+    const STREAMS: bool;
 
-    /// Writes the planes and the segment of an analysed block, every byte of them, and streams the planes to `behind`, byte, extra and
-    /// low plane, as [`decode`](Self::decode) does.
-    fn encode(
+    /// Finds the wide lanes of the whole tiles in `elements` and writes their mask, 16 bytes per tile. Shows each tile first: whoever reads
+    /// it from its start to its end brings it into the cache in the order that is fastest.
+    fn analyse(
         self,
-        block: &EncodeBlock<'_>,
-        planes: &mut EncodedPlanes<'_>,
-        segment: &mut [u8],
-        behind: Option<&mut [Behind<'_>; 3]>,
-        wide: &mut WideRows,
-    );
+        dtype: Dtype,
+        windows: TwoWindows,
+        elements: &[u8],
+        mask: &mut [u8],
+        show: &mut dyn FnMut(&[u8]),
+    ) -> WideLanes;
 
-    /// Decodes tiles of a block, and meanwhile streams what it has decoded to `behind`, if there is one: the processor writes while
-    /// it computes. What `behind` is still to get when this returns is left to [`stream`](Self::stream).
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows);
+    /// Writes the planes and the segment of an analysed block, every byte of them.
+    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], wide: &mut WideRows);
 
-    /// Decodes tiles of a block of the cascade, as [`decode`](Self::decode).
-    fn decode_cascade(
-        self,
-        block: &CascadeBlock<'_>,
-        target: &mut [u8],
-        behind: Option<&mut Behind<'_>>,
-        scratch: &mut CascadeScratch,
-    );
+    /// Decodes tiles of a block.
+    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows);
 
-    /// Writes the planes of a block of the cascade, as [`encode`](Self::encode), and to the scratch memory its segment, whose length it
-    /// returns.
+    /// Decodes tiles of a block of the cascade.
+    fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, scratch: &mut CascadeScratch);
+
+    /// Writes the planes of a block of the cascade, every byte of them, and to the scratch memory its segment, whose length it returns. Shows
+    /// each tile of elements first, as [`analyse`](Self::analyse).
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
-        planes: &mut EncodedPlanes<'_>,
-        behind: Option<&mut [Behind<'_>; 3]>,
+        planes: PlanesTarget<'_, '_>,
+        show: &mut dyn FnMut(&[u8]),
         scratch: &mut CascadeScratch,
     ) -> usize;
 
-    /// Copies bytes, past the caches if the processor can; [`fence`](Self::fence) completes it.
-    fn stream(self, source: &[u8], target: &mut [u8]) {
-        self.stream_rest(source, &mut Behind::new(target));
-    }
+    /// Asks for bytes that will be read some microseconds later.
+    fn prefetch(self, bytes: &[u8]);
 
-    /// Streams the rest of `source`, whose start has been streamed.
-    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>);
+    /// Copies bytes, past the caches if the processor can; [`fence`](Self::fence) completes it.
+    fn stream(self, source: &[u8], target: &mut [u8]);
 
     /// Makes what this thread streamed visible to whoever learns that the thread is done.
     fn fence(self);
+}
+
+/// Where decoded tiles go.
+pub(crate) enum DecodeTarget<'a, 'b> {
+    /// To memory that is in the cache, or may well come to be.
+    Cached(&'a mut [u8]),
+    /// Past the caches. Each tile is shown while it is in the first of them.
+    Streamed(&'a mut Behind<'b>, &'a mut dyn FnMut(&[u8])),
+}
+
+/// Where the planes of a block go, byte, extra and low plane; each has exactly its length.
+pub(crate) enum PlanesTarget<'a, 'b> {
+    /// To memory that is in the cache, or may well come to be.
+    Cached([&'a mut [u8]; 3]),
+    /// Past the caches. Each plane of each tile is shown, with its index, while it is in the first of them.
+    Streamed(&'a mut [Behind<'b>; 3], &'a mut dyn FnMut(usize, &[u8])),
 }
 
 /// The wide lanes of a block and the window that covers them.
@@ -130,17 +140,8 @@ pub(crate) struct EncodeBlock<'a> {
     pub(crate) elements: &'a [u8],
     /// Its mask, 16 bytes per tile.
     pub(crate) mask: &'a [u8],
-}
-
-/// Where the planes of a block are written; each slice is exactly as long as the plane.
-#[derive(Debug)]
-pub(crate) struct EncodedPlanes<'a> {
-    /// Byte plane.
-    pub(crate) byte_plane: &'a mut [u8],
-    /// Extra plane.
-    pub(crate) extra_plane: &'a mut [u8],
-    /// Low plane.
-    pub(crate) low_plane: &'a mut [u8],
+    /// Elements that the thread encodes next, to be asked for.
+    pub(crate) ahead: &'a [u8],
 }
 
 /// Tiles of one block to decode. All slices have exactly the length that the other fields imply, whatever the stream says.

@@ -6,7 +6,7 @@ use enec_format::geometry::{LANES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_
 use enec_format::{Dtype, TwoWindows, padded_lanes};
 
 use super::{
-    Behind, CascadeBlock, CascadeScratch, CascadeSource, DecodeBlock, EncodeBlock, EncodedPlanes, Kernels, Portable,
+    CascadeBlock, CascadeScratch, CascadeSource, DecodeBlock, DecodeTarget, EncodeBlock, Kernels, PlanesTarget,
     WideLanes, WideRows,
 };
 
@@ -15,10 +15,20 @@ use super::{
 pub(crate) struct Scalar;
 
 impl Kernels for Scalar {
-    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes {
+    const STREAMS: bool = false;
+
+    fn analyse(
+        self,
+        dtype: Dtype,
+        windows: TwoWindows,
+        elements: &[u8],
+        mask: &mut [u8],
+        show: &mut dyn FnMut(&[u8]),
+    ) -> WideLanes {
         let (mut lanes, mut smallest_wide, mut largest_wide) = (0, u8::MAX, 0);
         mask.fill(0);
         for (tile, mask) in elements.chunks_exact(dtype.tile_bytes()).zip(mask.chunks_exact_mut(TILE_MASK_BYTES)) {
+            show(tile);
             for lane in 0..LANES {
                 let exponents = read_lane(dtype, tile, lane).map(|value| value.exponent);
                 let smallest = exponents.into_iter().fold(u8::MAX, u8::min);
@@ -34,14 +44,10 @@ impl Kernels for Scalar {
         WideLanes::new(windows, lanes, smallest_wide, largest_wide)
     }
 
-    fn encode(
-        self,
-        block: &EncodeBlock<'_>,
-        planes: &mut EncodedPlanes<'_>,
-        segment: &mut [u8],
-        _: Option<&mut [Behind<'_>; 3]>,
-        _: &mut WideRows,
-    ) {
+    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], _: &mut WideRows) {
+        let PlanesTarget::Cached([byte_planes, extra_planes, low_planes]) = planes else {
+            unreachable!("these kernels do not stream")
+        };
         let EncodeBlock { dtype, windows, wide, .. } = *block;
         let (common_width, high_width) = (windows.common_width(), wide.high_width(windows));
         let low_bytes = usize::from(common_width) * ROW_BYTES;
@@ -49,9 +55,9 @@ impl Kernels for Scalar {
         let mut rank = 0;
         for (index, tile) in block.elements.chunks_exact(dtype.tile_bytes()).enumerate() {
             let mask = &block.mask[index * TILE_MASK_BYTES..][..TILE_MASK_BYTES];
-            let byte_plane = &mut planes.byte_plane[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
-            let extra_plane = &mut planes.extra_plane[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
-            let low_plane = &mut planes.low_plane[index * low_bytes..][..low_bytes];
+            let byte_plane = &mut byte_planes[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
+            let extra_plane = &mut extra_planes[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
+            let low_plane = &mut low_planes[index * low_bytes..][..low_bytes];
             for lane in 0..LANES {
                 let values = read_lane(dtype, tile, lane);
                 for (row, value) in values.iter().enumerate() {
@@ -71,7 +77,8 @@ impl Kernels for Scalar {
         }
     }
 
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], _: Option<&mut Behind<'_>>, _: &mut WideRows) {
+    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, _: &mut WideRows) {
+        let DecodeTarget::Cached(target) = target else { unreachable!("these kernels do not stream") };
         let &DecodeBlock { dtype, common_base, common_width, wide_base, high_width, .. } = block;
         let low_bytes = usize::from(common_width) * ROW_BYTES;
         let mut rank = block.first_rank();
@@ -102,34 +109,33 @@ impl Kernels for Scalar {
         }
     }
 
-    fn decode_cascade(
-        self,
-        block: &CascadeBlock<'_>,
-        target: &mut [u8],
-        _: Option<&mut Behind<'_>>,
-        _: &mut CascadeScratch,
-    ) {
+    fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, _: &mut CascadeScratch) {
+        let DecodeTarget::Cached(target) = target else { unreachable!("these kernels do not stream") };
         cascade::decode(block, target);
     }
 
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
-        planes: &mut EncodedPlanes<'_>,
-        _: Option<&mut [Behind<'_>; 3]>,
+        planes: PlanesTarget<'_, '_>,
+        show: &mut dyn FnMut(&[u8]),
         scratch: &mut CascadeScratch,
     ) -> usize {
+        let PlanesTarget::Cached(planes) = planes else { unreachable!("these kernels do not stream") };
+        block.elements.chunks_exact(block.dtype.tile_bytes()).for_each(show);
         cascade::encode(block, planes, scratch)
     }
 
-    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>) {
-        behind.finish(Portable, source);
+    fn prefetch(self, _: &[u8]) {}
+
+    fn stream(self, source: &[u8], target: &mut [u8]) {
+        target.copy_from_slice(source);
     }
 
     fn fence(self) {}
 }
 
-/// An element in its three planes.
+/// An element in its three parts.
 #[derive(Debug, Clone, Copy)]
 struct Value {
     exponent: u8,

@@ -1,8 +1,8 @@
 //! Memory that one thread reuses from block to block.
 
-use enec_format::geometry::{BLOCK_ELEMENTS, BLOCK_TILES, LANES, TILE_ELEMENTS};
+use enec_format::geometry::{BLOCK_ELEMENTS, BLOCK_TILES, LANES};
 
-use super::CascadeScratch;
+use super::{CascadeScratch, TileBytes};
 
 /// Lanes of a block.
 const BLOCK_LANES: usize = BLOCK_TILES * LANES;
@@ -10,8 +10,8 @@ const BLOCK_LANES: usize = BLOCK_TILES * LANES;
 /// Columns of [`WideRows`]: a vector's worth more than a block has lanes, so that the last one can be read and written whole.
 const COLUMNS: usize = BLOCK_LANES + 16;
 
-/// Bytes of the largest element.
-const LARGEST_ELEMENT: usize = 4;
+/// Bytes of an element in its planes, rounded up: 1, 2 and 1 for F32.
+const LARGEST_KEPT: usize = 4;
 
 /// The wide lanes of one block side by side, in the order of their ranks: 8 rows of words, each a pair of bytes.
 #[derive(Debug, Clone, Copy)]
@@ -46,10 +46,10 @@ impl WideRows {
     }
 }
 
-/// What is written of one block before it leaves the cache: its decoded bytes with the tail behind them, or its planes.
+/// Planes of one block, kept until they are hashed.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct BlockBytes(pub(crate) [u8; LARGEST_ELEMENT * (BLOCK_ELEMENTS + TILE_ELEMENTS)]);
+pub(crate) struct KeptPlanes(pub(crate) [u8; LARGEST_KEPT * BLOCK_ELEMENTS]);
 
 /// Memory of one thread.
 #[derive(Debug)]
@@ -58,13 +58,20 @@ pub(crate) struct Scratch {
     pub(crate) wide: WideRows,
     /// For the kernels of the cascade.
     pub(crate) cascade: CascadeScratch,
-    /// For whoever calls them.
-    pub(crate) block: BlockBytes,
+    /// What a block's tiles, or their planes, are streamed from.
+    pub(crate) tiles: [TileBytes; 3],
+    /// For whoever calls the kernels.
+    pub(crate) kept: KeptPlanes,
 }
 
 impl Scratch {
     /// New memory, zeroed.
     pub(crate) fn new() -> Box<Self> {
-        Box::new(Self { wide: WideRows([[0; _]; 8]), cascade: CascadeScratch::ZERO, block: BlockBytes([0; _]) })
+        Box::new(Self {
+            wide: WideRows([[0; _]; 8]),
+            cascade: CascadeScratch::ZERO,
+            tiles: [TileBytes::ZERO; 3],
+            kept: KeptPlanes([0; _]),
+        })
     }
 }

@@ -11,7 +11,7 @@ use super::encode::{EncodePlanes, PackSegment};
 use super::float::{Bf16, F16, F32, Float};
 use super::isa::{Isa, Kernel};
 use super::pack::{Any, Fixed};
-use super::{Behind, DecodeBlock, EncodeBlock, EncodedPlanes, Kernels, WideLanes, WideRows};
+use super::{DecodeBlock, DecodeTarget, EncodeBlock, Kernels, PlanesTarget, WideLanes, WideRows, behind};
 
 /// Evaluates an expression with `$width` as a [`Width`](super::pack::Width): known to the compiler if the instruction set wants it.
 macro_rules! with_width {
@@ -36,27 +36,29 @@ macro_rules! with_width {
 }
 
 impl<I: Isa> Kernels for I {
-    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes {
+    const STREAMS: bool = I::STREAMS;
+
+    fn analyse(
+        self,
+        dtype: Dtype,
+        windows: TwoWindows,
+        elements: &[u8],
+        mask: &mut [u8],
+        show: &mut dyn FnMut(&[u8]),
+    ) -> WideLanes {
         match dtype {
-            Dtype::Bf16 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<Bf16> }),
-            Dtype::F16 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<F16> }),
-            Dtype::F32 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<F32> }),
+            Dtype::Bf16 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<Bf16> }),
+            Dtype::F16 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<F16> }),
+            Dtype::F32 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<F32> }),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
     }
 
-    fn encode(
-        self,
-        block: &EncodeBlock<'_>,
-        planes: &mut EncodedPlanes<'_>,
-        segment: &mut [u8],
-        behind: Option<&mut [Behind<'_>; 3]>,
-        wide: &mut WideRows,
-    ) {
+    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], wide: &mut WideRows) {
         match block.dtype {
-            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, planes, behind, wide),
-            Dtype::F16 => encode_planes::<I, F16>(self, block, planes, behind, wide),
-            Dtype::F32 => encode_planes::<I, F32>(self, block, planes, behind, wide),
+            Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, planes, wide),
+            Dtype::F16 => encode_planes::<I, F16>(self, block, planes, wide),
+            Dtype::F32 => encode_planes::<I, F32>(self, block, planes, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
         let common_width = usize::from(block.windows.common_width());
@@ -68,7 +70,7 @@ impl<I: Isa> Kernels for I {
         }
     }
 
-    fn decode(self, block: &DecodeBlock<'_>, target: &mut [u8], behind: Option<&mut Behind<'_>>, wide: &mut WideRows) {
+    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows) {
         let common_width = usize::from(block.common_width);
         if block.high_width == 0 {
             wide.clear(block.lanes);
@@ -79,23 +81,17 @@ impl<I: Isa> Kernels for I {
             });
         }
         match block.dtype {
-            Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, behind, wide),
-            Dtype::F16 => decode_tiles::<I, F16>(self, block, target, behind, wide),
-            Dtype::F32 => decode_tiles::<I, F32>(self, block, target, behind, wide),
+            Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, wide),
+            Dtype::F16 => decode_tiles::<I, F16>(self, block, target, wide),
+            Dtype::F32 => decode_tiles::<I, F32>(self, block, target, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
     }
 
-    fn decode_cascade(
-        self,
-        block: &CascadeBlock<'_>,
-        target: &mut [u8],
-        behind: Option<&mut Behind<'_>>,
-        scratch: &mut CascadeScratch,
-    ) {
+    fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, scratch: &mut CascadeScratch) {
         macro_rules! decode {
             ($float:ty) => {
-                self.vectorise_with_bits(DecodeCascade { block, target, behind, scratch, float: PhantomData::<$float> })
+                self.vectorise_with_bits(DecodeCascade { block, target, scratch, float: PhantomData::<$float> })
             };
         }
         match block.dtype {
@@ -109,13 +105,13 @@ impl<I: Isa> Kernels for I {
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
-        planes: &mut EncodedPlanes<'_>,
-        behind: Option<&mut [Behind<'_>; 3]>,
+        planes: PlanesTarget<'_, '_>,
+        show: &mut dyn FnMut(&[u8]),
         scratch: &mut CascadeScratch,
     ) -> usize {
         macro_rules! encode {
             ($float:ty) => {
-                self.vectorise_with_bits(EncodeCascade { block, planes, behind, scratch, float: PhantomData::<$float> })
+                self.vectorise_with_bits(EncodeCascade { block, planes, show, scratch, float: PhantomData::<$float> })
             };
         }
         match block.dtype {
@@ -126,8 +122,12 @@ impl<I: Isa> Kernels for I {
         }
     }
 
-    fn stream_rest(self, source: &[u8], behind: &mut Behind<'_>) {
-        self.vectorise(StreamRest { source, behind });
+    fn prefetch(self, bytes: &[u8]) {
+        Isa::prefetch(self, bytes, 0, 0, 1);
+    }
+
+    fn stream(self, source: &[u8], target: &mut [u8]) {
+        self.vectorise(Stream { source, target });
     }
 
     fn fence(self) {
@@ -135,43 +135,31 @@ impl<I: Isa> Kernels for I {
     }
 }
 
-fn encode_planes<I: Isa, F: Float>(
-    isa: I,
-    block: &EncodeBlock<'_>,
-    planes: &mut EncodedPlanes<'_>,
-    behind: Option<&mut [Behind<'_>; 3]>,
-    wide: &mut WideRows,
-) {
+fn encode_planes<I: Isa, F: Float>(isa: I, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, wide: &mut WideRows) {
     let float = PhantomData::<F>;
     with_width!(I, block.windows.common_width(), common_width => {
-        isa.vectorise(EncodePlanes { common_width, block, planes, behind, wide, float });
+        isa.vectorise(EncodePlanes { common_width, block, planes, wide, float });
     });
 }
 
-fn decode_tiles<I: Isa, F: Float>(
-    isa: I,
-    block: &DecodeBlock<'_>,
-    target: &mut [u8],
-    behind: Option<&mut Behind<'_>>,
-    wide: &WideRows,
-) {
+fn decode_tiles<I: Isa, F: Float>(isa: I, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &WideRows) {
     let float = PhantomData::<F>;
     with_width!(I, block.common_width, common_width => {
-        isa.vectorise(DecodeTiles { common_width, block, wide, target, behind, float });
+        isa.vectorise(DecodeTiles { common_width, block, wide, target, float });
     });
 }
 
-/// See [`Kernels::stream_rest`].
-struct StreamRest<'a, 'b> {
+/// See [`Kernels::stream`].
+struct Stream<'a> {
     source: &'a [u8],
-    behind: &'a mut Behind<'b>,
+    target: &'a mut [u8],
 }
 
-impl Kernel for StreamRest<'_, '_> {
+impl Kernel for Stream<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        self.behind.finish(isa, self.source);
+        behind::stream(isa, self.source, self.target);
     }
 }

@@ -8,7 +8,7 @@ use enec_format::geometry::{LANES, ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_ELEMEN
 use super::bits::Bits;
 use super::codes::{Codes, Places, Reader, VECTOR_WORDS, WORD_ELEMENTS, escapes, for_lane_pairs};
 use super::{CascadeBlock, CascadeScratch, places};
-use crate::kernels::Behind;
+use crate::kernels::DecodeTarget;
 use crate::kernels::float::{Float, VECTORS, vector};
 use crate::kernels::isa::{BitKernel, Isa};
 use crate::kernels::planes::join_lanes;
@@ -23,20 +23,19 @@ pub(in crate::kernels) const TILE_LOW_BYTES: usize = 2 * ROW_BYTES;
 const TILE_WORDS: usize = VECTORS * VECTOR_WORDS;
 
 /// Decodes tiles.
-pub(in crate::kernels) struct DecodeCascade<'a, 'b, F> {
+pub(in crate::kernels) struct DecodeCascade<'a, 't, 'b, F> {
     pub(in crate::kernels) block: &'a CascadeBlock<'a>,
-    pub(in crate::kernels) target: &'a mut [u8],
-    pub(in crate::kernels) behind: Option<&'a mut Behind<'b>>,
+    pub(in crate::kernels) target: DecodeTarget<'t, 'b>,
     pub(in crate::kernels) scratch: &'a mut CascadeScratch,
     pub(in crate::kernels) float: PhantomData<F>,
 }
 
-impl<F: Float> BitKernel for DecodeCascade<'_, '_, F> {
+impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<I: Isa, B: Bits>(self, isa: I, bits: B) {
-        let Self { block, target, mut behind, scratch, .. } = self;
+        let Self { block, mut target, scratch, .. } = self;
         let CascadeScratch { escapes, places, levels, .. } = scratch;
         find_escapes(isa, block.low_plane, escapes);
         let count = |words: std::ops::Range<usize>| -> usize {
@@ -57,8 +56,6 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, F> {
             }
         }
         for (index, tile_index) in block.tiles.clone().enumerate() {
-            let (decoded, tile) = target.split_at_mut(index * tile_bytes);
-            let tile = &mut tile[..tile_bytes];
             let byte_plane = &block.byte_plane[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
             let extra_plane = &block.extra_plane[index * extra_bytes..][..extra_bytes];
             let low_plane = &block.low_plane[tile_index * TILE_LOW_BYTES..][..TILE_LOW_BYTES];
@@ -69,15 +66,25 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, F> {
                 for plane in [byte_plane, extra_plane, low_plane] {
                     isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, VECTORS);
                 }
+                let tile = match &mut target {
+                    DecodeTarget::Cached(target) => &mut target[index * tile_bytes..][..tile_bytes],
+                    DecodeTarget::Streamed(behind, _) => {
+                        behind.advance(isa, tile_bytes / VECTORS);
+                        behind.tile(tile_bytes)
+                    }
+                };
                 let lanes = Lanes::load(isa, low_plane, escapes, places, tile_index * VECTORS + vector);
                 join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, &table), tile);
                 if !isa.is_zero(lanes.raw(isa)) {
                     raw.write::<I>(isa, F::DTYPE, &lanes, vector, tile);
                 }
-                if let Some(behind) = &mut behind {
-                    behind.advance(isa, decoded, tile_bytes / VECTORS);
-                }
             }
+            if let DecodeTarget::Streamed(behind, show) = &mut target {
+                show(behind.complete(isa, tile_bytes));
+            }
+        }
+        if let DecodeTarget::Streamed(behind, _) = &mut target {
+            behind.finish(isa);
         }
     }
 }

@@ -9,19 +9,19 @@ use super::bits::Bits;
 use super::codes::{Codes, Places, VECTOR_WORDS, Writer, for_lane_pairs};
 use super::decode::{TILE_LOW_BYTES, escape_marks};
 use super::{CascadeScratch, CascadeSource, PlaceTable};
+use crate::kernels::PlanesTarget;
 use crate::kernels::float::{Float, VECTORS, vector_mut};
 use crate::kernels::isa::{BitKernel, Isa};
 use crate::kernels::planes::split_lanes;
-use crate::kernels::{Behind, EncodedPlanes};
 
 /// How many tiles ahead elements are asked for.
 const PREFETCH_TILES: usize = 2;
 
 /// Writes the planes of a block and its segment, that one to the scratch memory, and returns the segment's length.
-pub(in crate::kernels) struct EncodeCascade<'a, 'b, 'c, F> {
+pub(in crate::kernels) struct EncodeCascade<'a, 't, 'b, F> {
     pub(in crate::kernels) block: &'a CascadeSource<'a>,
-    pub(in crate::kernels) planes: &'a mut EncodedPlanes<'b>,
-    pub(in crate::kernels) behind: Option<&'a mut [Behind<'c>; 3]>,
+    pub(in crate::kernels) planes: PlanesTarget<'t, 'b>,
+    pub(in crate::kernels) show: &'a mut dyn FnMut(&[u8]),
     pub(in crate::kernels) scratch: &'a mut CascadeScratch,
     pub(in crate::kernels) float: PhantomData<F>,
 }
@@ -31,22 +31,17 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
 
     #[inline(always)]
     fn run<I: Isa, B: Bits>(self, isa: I, bits: B) -> usize {
-        let Self { block, planes, mut behind, scratch, .. } = self;
+        let Self { block, planes: mut target, show, scratch, .. } = self;
         let CascadeScratch { escapes, places, levels, raw, segment } = scratch;
         let table = PlaceTable::new(block.symbols);
         raw.count = 0;
         let mut writer = Writer::new(levels.second_mut());
-        let extra_bytes = F::DTYPE.tile_extra_bytes();
+        let bytes = [TILE_BYTE_PLANE_BYTES, F::DTYPE.tile_extra_bytes(), TILE_LOW_BYTES];
         // The escapes of a tile go to level 2 while the next one is split: one keeps the processor's scalar units busy, the other its
         // vector units.
         let mut gathered = 0;
         for (tile_index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
-            let (bytes_done, byte_plane) = planes.byte_plane.split_at_mut(tile_index * TILE_BYTE_PLANE_BYTES);
-            let (extra_done, extra_plane) = planes.extra_plane.split_at_mut(tile_index * extra_bytes);
-            let (low_done, low_plane) = planes.low_plane.split_at_mut(tile_index * TILE_LOW_BYTES);
-            let byte_plane = &mut byte_plane[..TILE_BYTE_PLANE_BYTES];
-            let extra_plane = &mut extra_plane[..extra_bytes];
-            let low_plane = &mut low_plane[..TILE_LOW_BYTES];
+            show(tile);
             for vector in 0..VECTORS {
                 isa.prefetch(tile, PREFETCH_TILES * tile.len(), vector, VECTORS);
                 let index = tile_index * VECTORS + vector;
@@ -54,17 +49,36 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
                     gather::<I, B>(bits, &mut writer, escapes, places, gathered);
                     gathered += 1;
                 }
+                let [byte_plane, extra_plane, low_plane] = match &mut target {
+                    PlanesTarget::Cached([byte, extra, low]) => [
+                        &mut byte[tile_index * bytes[0]..][..bytes[0]],
+                        &mut extra[tile_index * bytes[1]..][..bytes[1]],
+                        &mut low[tile_index * bytes[2]..][..bytes[2]],
+                    ],
+                    PlanesTarget::Streamed(behind, _) => {
+                        for (behind, bytes) in behind.iter_mut().zip(bytes) {
+                            behind.advance(isa, bytes / VECTORS);
+                        }
+                        let [byte, extra, low] = behind;
+                        [byte.tile(bytes[0]), extra.tile(bytes[1]), low.tile(bytes[2])]
+                    }
+                };
                 let exponents = split_lanes::<I, F>(isa, tile, vector, byte_plane, extra_plane);
                 let pairs = isa.places(&exponents, &table);
                 let has_raw = store_places(isa, &pairs, index, places, escapes, low_plane);
                 if has_raw {
                     raw.take::<I>(F::DTYPE, places, index, tile);
                 }
-                if let Some([bytes, extra, low]) = &mut behind {
-                    bytes.advance(isa, bytes_done, TILE_BYTE_PLANE_BYTES / VECTORS);
-                    extra.advance(isa, extra_done, extra_bytes / VECTORS);
-                    low.advance(isa, low_done, TILE_LOW_BYTES / VECTORS);
+            }
+            if let PlanesTarget::Streamed(behind, show) = &mut target {
+                for (plane, behind) in behind.iter_mut().enumerate() {
+                    show(plane, behind.complete(isa, bytes[plane]));
                 }
+            }
+        }
+        if let PlanesTarget::Streamed(behind, _) = &mut target {
+            for behind in behind.iter_mut() {
+                behind.finish(isa);
             }
         }
         for vector in gathered..block.elements.len() / F::DTYPE.tile_bytes() * VECTORS {

@@ -6,7 +6,7 @@ use enec_format::geometry::{BLOCK_TILES, TILE_BYTE_PLANE_BYTES, TILE_ELEMENTS};
 use super::{CascadeBlock, CascadeScratch, CascadeSource, TILE_LOW_BYTES};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::Avx2;
-use crate::kernels::{EncodedPlanes, Kernels, Portable, Scalar};
+use crate::kernels::{DecodeTarget, Kernels, PlanesTarget, Portable, Scalar};
 
 struct Random(u64);
 
@@ -33,14 +33,16 @@ fn encode(kernels: impl Kernels, block: &CascadeSource<'_>, scratch: &mut Cascad
     let lens = [TILE_BYTE_PLANE_BYTES, block.dtype.tile_extra_bytes(), TILE_LOW_BYTES];
     let mut planes = lens.map(|len| vec![0xA5; tiles * len]);
     let [byte_plane, extra_plane, low_plane] = &mut planes;
-    let mut written = EncodedPlanes { byte_plane, extra_plane, low_plane };
-    let len = kernels.encode_cascade(block, &mut written, None, scratch);
+    let mut shown = Vec::new();
+    let target = PlanesTarget::Cached([byte_plane, extra_plane, low_plane]);
+    let len = kernels.encode_cascade(block, target, &mut |tile| shown.extend_from_slice(tile), scratch);
+    assert!(shown == block.elements, "every tile is shown once, in order");
     Encoded { planes, segment: scratch.segment(len).to_vec() }
 }
 
 fn decode(kernels: impl Kernels, block: &CascadeBlock<'_>, scratch: &mut CascadeScratch) -> Vec<u8> {
     let mut target = vec![0xA5; block.tiles.len() * block.dtype.tile_bytes()];
-    kernels.decode_cascade(block, &mut target, None, scratch);
+    kernels.decode_cascade(block, DecodeTarget::Cached(&mut target), scratch);
     target
 }
 

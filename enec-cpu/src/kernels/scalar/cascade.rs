@@ -5,7 +5,7 @@ use enec_format::{Levels, level_len};
 
 use super::{Value, byte_at, read_extra, read_lane, read_packed, write_extra, write_packed};
 use crate::kernels::cascade::TILE_LOW_BYTES;
-use crate::kernels::{CascadeBlock, CascadeScratch, CascadeSource, EncodedPlanes};
+use crate::kernels::{CascadeBlock, CascadeScratch, CascadeSource};
 
 /// The code that sends an element to the next level.
 const ESCAPE: u8 = 3;
@@ -57,14 +57,15 @@ pub(super) fn decode(block: &CascadeBlock<'_>, target: &mut [u8]) {
 }
 
 /// See [`Kernels::encode_cascade`](crate::kernels::Kernels::encode_cascade).
-pub(super) fn encode(block: &CascadeSource<'_>, planes: &mut EncodedPlanes<'_>, scratch: &mut CascadeScratch) -> usize {
+pub(super) fn encode(block: &CascadeSource<'_>, planes: [&mut [u8]; 3], scratch: &mut CascadeScratch) -> usize {
     let &CascadeSource { dtype, levels, symbols, elements } = block;
     let mut codes: [Vec<u8>; MAX_LEVELS + 1] = Default::default();
     let mut raw = Vec::new();
+    let [byte_planes, extra_planes, low_planes] = planes;
     for (index, tile) in elements.chunks_exact(dtype.tile_bytes()).enumerate() {
-        let byte_plane = &mut planes.byte_plane[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
-        let extra_plane = &mut planes.extra_plane[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
-        let low_plane = &mut planes.low_plane[index * TILE_LOW_BYTES..][..TILE_LOW_BYTES];
+        let byte_plane = &mut byte_planes[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
+        let extra_plane = &mut extra_planes[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
+        let low_plane = &mut low_planes[index * TILE_LOW_BYTES..][..TILE_LOW_BYTES];
         for lane in 0..LANES {
             let values = read_lane(dtype, tile, lane);
             for (row, value) in values.iter().enumerate() {
