@@ -46,7 +46,7 @@ struct Device {
 impl Devices {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let listing = Listing { backends: enec::BACKENDS.iter().map(|name| entry(name)).collect() };
-        Printer::new(false, self.json).data(&listing, table(&listing))
+        Printer::new(false, self.json).data(&listing, text(&listing))
     }
 }
 
@@ -69,10 +69,12 @@ fn entry(name: &'static str) -> BackendEntry {
     BackendEntry { name, devices: devices.collect(), absent }
 }
 
-fn table(listing: &Listing) -> Table<5> {
+/// The devices as a table, and behind it why a backend has none.
+fn text(listing: &Listing) -> String {
     let titles = [("backend", Align::Left), ("kernels", Align::Left), ("memory", Align::Right)];
     let [backend, kernels, memory] = titles;
     let mut table = Table::new([backend, kernels, memory, ("device", Align::Left), ("fingerprint", Align::Left)]);
+    let mut absences = String::new();
     for BackendEntry { name, devices, absent } in &listing.backends {
         for device in devices {
             table.row([
@@ -84,9 +86,8 @@ fn table(listing: &Listing) -> Table<5> {
             ]);
         }
         if let Some(reason) = absent {
-            let reason = format!("none: {}", Printable(reason));
-            table.row([(*name).to_owned(), String::new(), String::new(), reason, String::new()]);
+            absences += &format!("{name}: none, {}\n", Printable(reason));
         }
     }
-    table
+    format!("{table}{absences}")
 }
