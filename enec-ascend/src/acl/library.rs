@@ -49,8 +49,8 @@ impl fmt::Display for Absence {
                 let looked: Vec<String> = looked.iter().map(|path| format!("`{}`", path.display())).collect();
                 write!(
                     f,
-                    "AscendCL is not installed: looked for {} (a name without a folder means the loader's search path); install the \
-                     CANN toolkit, 8.1 or newer, and source its `set_env.sh`, or name the library with `{LIBRARY_VARIABLE}`",
+                    "AscendCL is not installed (looked for {}): install the CANN toolkit, 8.1 or newer, and source its `set_env.sh`, or \
+                     name the library with `{LIBRARY_VARIABLE}`",
                     looked.join(", ")
                 )
             }

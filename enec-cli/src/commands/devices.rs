@@ -49,7 +49,7 @@ struct Device {
 impl Devices {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let listing = Listing { backends: enec::BACKENDS.iter().map(|name| entry(name)).collect() };
-        Printer::new(false, self.json).data(&listing, table(&listing))
+        Printer::new(false, self.json).data(&listing, text(&listing))
     }
 }
 
@@ -84,7 +84,8 @@ fn codecs(codecs: Codecs) -> Vec<&'static str> {
     ["enec"].into_iter().chain(cascade).collect()
 }
 
-fn table(listing: &Listing) -> Table<6> {
+/// The devices as a table, and behind it why a backend has none.
+fn text(listing: &Listing) -> String {
     let mut table = Table::new([
         ("backend", Align::Left),
         ("codecs", Align::Left),
@@ -93,6 +94,7 @@ fn table(listing: &Listing) -> Table<6> {
         ("device", Align::Left),
         ("fingerprint", Align::Left),
     ]);
+    let mut absences = String::new();
     for BackendEntry { name, devices, absent } in &listing.backends {
         for device in devices {
             table.row([
@@ -105,10 +107,8 @@ fn table(listing: &Listing) -> Table<6> {
             ]);
         }
         if let Some(reason) = absent {
-            let reason = format!("none: {}", Printable(reason));
-            let [codecs, kernels, memory, fingerprint] = [const { String::new() }; 4];
-            table.row([(*name).to_owned(), codecs, kernels, memory, reason, fingerprint]);
+            absences += &format!("{name}: none, {}\n", Printable(reason));
         }
     }
-    table
+    format!("{table}{absences}")
 }
