@@ -18,6 +18,7 @@ mod files;
 mod paper;
 mod ratio;
 mod report;
+mod resident;
 mod sizes;
 mod synthetic;
 mod throughput;

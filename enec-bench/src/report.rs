@@ -30,6 +30,14 @@ pub(crate) struct Record {
     pub(crate) nt_copy_gbps: f64,
     /// One thread hashing the decoded bytes.
     pub(crate) hash_gbps: f64,
+    /// The device's kernels by its own clock, on tensors in its memory.
+    pub(crate) device_encode_gbps: Option<f64>,
+    pub(crate) device_decode_gbps: Option<f64>,
+    /// The device copying its own memory.
+    pub(crate) device_copy_gbps: Option<f64>,
+    /// The device's kernels by a cost formula: nothing has been measured.
+    pub(crate) model_encode_gbps: Option<f64>,
+    pub(crate) model_decode_gbps: Option<f64>,
 }
 
 /// The machine and the source that a result is from.
@@ -103,6 +111,22 @@ pub(crate) fn print(records: &[Record]) {
             record.nt_copy_gbps,
             record.hash_gbps,
         );
+    }
+    // Both records of a measurement bear what the device's kernels take.
+    for record in records.iter().filter(|record| record.what == "kernel") {
+        let about = format!("{} {} {}", name(record), record.dtype, record.place);
+        if let Some(((encode, decode), copy)) =
+            record.device_encode_gbps.zip(record.device_decode_gbps).zip(record.device_copy_gbps)
+        {
+            println!(
+                "{about}: on the device, by its clock: encode {encode:.2} ({:.2} of its copy), decode {decode:.2} ({:.2}), copy {copy:.2}",
+                encode / copy,
+                decode / copy
+            );
+        }
+        if let Some((encode, decode)) = record.model_encode_gbps.zip(record.model_decode_gbps) {
+            println!("{about}: model, not measured: encode {encode:.1}, decode {decode:.1}");
+        }
     }
 }
 

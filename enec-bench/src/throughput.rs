@@ -9,7 +9,7 @@ use std::time::Instant;
 use enec::format::EncodePlan;
 use enec::format::hash::content_hash;
 use enec::{Backend, Codec, OpenOptions, Stream};
-use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Source, Target};
+use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, KernelTime, Source, Target};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::Result;
@@ -18,6 +18,7 @@ use crate::buffer::Buffer;
 use crate::case::Case;
 use crate::copy;
 use crate::report::{self, Record};
+use crate::resident::Resident;
 
 /// A measurement shorter than this is repeated within one repetition: the clock and the scheduler disturb it otherwise.
 const SHORTEST_SECONDS: f64 = 0.01;
@@ -97,6 +98,9 @@ impl Opened {
         }
         let bytes = case.source.bytes().len();
         let gbps = |operation: Operation| bytes as f64 / median(&seconds[operation as usize]) / 1e9;
+        let kernels = bench.on_device(repetitions)?;
+        let measured = kernels.filter(|kernels| !kernels.model);
+        let model = kernels.filter(|kernels| kernels.model);
         let info = self.backend.info();
         let record = |what, encode, decode| Record {
             backend: info.backend.to_owned(),
@@ -115,6 +119,11 @@ impl Opened {
             memcpy_gbps: gbps(Operation::Memcpy),
             nt_copy_gbps: gbps(Operation::NtCopy),
             hash_gbps: gbps(Operation::Hash),
+            device_encode_gbps: measured.map(|kernels| kernels.encode),
+            device_decode_gbps: measured.map(|kernels| kernels.decode),
+            device_copy_gbps: measured.map(|kernels| kernels.copy),
+            model_encode_gbps: model.map(|kernels| kernels.encode),
+            model_decode_gbps: model.map(|kernels| kernels.decode),
         };
         Ok(vec![
             record("kernel", Operation::KernelEncode, Operation::KernelDecode),
@@ -145,6 +154,16 @@ impl Operation {
         Self::CodecDecode,
         Self::Hash,
     ];
+}
+
+/// GB/s of the device's kernels on its own memory, without transfers; medians.
+#[derive(Debug, Clone, Copy)]
+struct Kernels {
+    /// By a cost formula, not by a clock.
+    model: bool,
+    encode: f64,
+    decode: f64,
+    copy: f64,
 }
 
 /// One case with its buffers. Every operation reads `source` or `encoded` and writes `encoded` or `decoded`.
@@ -243,6 +262,34 @@ impl<'a> Bench<'a> {
             outcome?;
         }
         Ok(())
+    }
+
+    /// Runs the kernels on tensors that stay in device memory; `None` on a backend that does not time its kernels.
+    fn on_device(&self, repetitions: usize) -> Result<Option<Kernels>> {
+        let backend = &*self.opened.backend;
+        if backend.kernel_time().is_none() {
+            return Ok(None);
+        }
+        let resident = Resident::new(backend, self.case, &self.plans)?;
+        let (mut model, mut encode, mut decode, mut copy) = (false, Vec::new(), Vec::new(), Vec::new());
+        let mut gbps = |bytes: usize| match backend.kernel_time() {
+            Some(KernelTime::Measured(time)) => Ok(bytes as f64 / time.as_secs_f64() / 1e9),
+            Some(KernelTime::Model(time)) => {
+                model = true;
+                Ok(bytes as f64 / time.as_secs_f64() / 1e9)
+            }
+            None => Err("the backend timed one call and not the next"),
+        };
+        let bytes = self.case.source.bytes().len();
+        for _ in 0..repetitions.max(1) {
+            let copied = resident.copy()?;
+            copy.push(gbps(copied)?);
+            resident.encode()?;
+            encode.push(gbps(bytes)?);
+            resident.decode()?;
+            decode.push(gbps(bytes)?);
+        }
+        Ok(Some(Kernels { model, encode: median(&encode), decode: median(&decode), copy: median(&copy) }))
     }
 
     fn codec_encode(&mut self) -> Result<()> {

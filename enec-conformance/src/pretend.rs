@@ -109,6 +109,13 @@ impl Backend for Pretend {
         })
     }
 
+    fn copy(&self, source: &DeviceSlice, target: &DeviceSlice) -> Result<()> {
+        self.info.check_copy(source, target)?;
+        let bytes = self.with_memory(source, |memory| memory[source.range()].to_vec())?;
+        let start = if self.has(Fault::CopyOffsetIgnored) { 0 } else { target.range().start };
+        self.with_memory(target, |memory| memory[start..start + bytes.len()].copy_from_slice(&bytes))
+    }
+
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
         let thread = std::thread::current().id();
         if *self.first_thread.get_or_init(|| thread) != thread && self.has(Fault::OtherThreadsFail) {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::{BackendId, DecodeBatch, DeviceBuf, DeviceSlice, EncodeBatch, Result};
 
@@ -37,6 +38,27 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// As [`upload`](Self::upload).
     fn download(&self, source: &DeviceSlice, target: &mut [u8]) -> Result<()>;
 
+    /// Copies device memory to device memory of the same length.
+    ///
+    /// What is provided goes through host memory; a device that can copy by itself should.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`](crate::Error::Device) if the device fails, [`Error::Argument`](crate::Error::Argument) if the lengths
+    /// differ, the slices overlap, or the memory is another backend's: see [`check_copy`](DeviceInfo::check_copy).
+    fn copy(&self, source: &DeviceSlice, target: &DeviceSlice) -> Result<()> {
+        self.info().check_copy(source, target)?;
+        let mut bytes = vec![0; source.len()];
+        self.download(source, &mut bytes)?;
+        self.upload(&bytes, target)
+    }
+
+    /// How long the device computed in the last successful [`encode`](Self::encode), [`decode`](Self::decode) or
+    /// [`copy`](Self::copy), without transfers from and to the host; `None` if the backend does not tell that apart.
+    fn kernel_time(&self) -> Option<KernelTime> {
+        None
+    }
+
     /// Runs the encode jobs and waits for them: afterwards every job has a status.
     ///
     /// A batch for another device is refused first: see [`check_batch`](DeviceInfo::check_batch).
@@ -55,6 +77,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ///
     /// About the device only.
     fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()>;
+}
+
+/// Time that a device computed, apart from transfers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelTime {
+    /// By the device's own clock.
+    Measured(Duration),
+    /// By a cost formula, for a device that is not there.
+    Model(Duration),
 }
 
 /// What a device is and can do.
@@ -88,6 +119,21 @@ impl DeviceInfo {
         self.check_owner(device)?;
         if device.len() != host_len {
             let message = format!("transfer of {host_len} host bytes and {} device bytes", device.len());
+            return Err(crate::Error::Argument(message));
+        }
+        Ok(())
+    }
+
+    /// Checks what [`Backend::copy`] is called with.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Argument`](crate::Error::Argument) if the lengths differ, the slices overlap, or the memory is another backend's.
+    pub fn check_copy(&self, source: &DeviceSlice, target: &DeviceSlice) -> Result<()> {
+        self.check_owner(source)?;
+        self.check_owner(target)?;
+        if source.len() != target.len() || source.overlaps(target) {
+            let message = format!("copy of {} bytes to {} bytes, which must not overlap", source.len(), target.len());
             return Err(crate::Error::Argument(message));
         }
         Ok(())

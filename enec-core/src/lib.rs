@@ -17,7 +17,7 @@ mod pieces;
 mod profile;
 pub mod search;
 
-pub use backend::{Backend, DeviceInfo, Driver, OpenOptions};
+pub use backend::{Backend, DeviceInfo, Driver, KernelTime, OpenOptions};
 pub use codec::{Codec, DeviceStream};
 pub use error::{Error, Result};
 pub use job::{

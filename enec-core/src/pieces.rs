@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn parts_of_any_length_give_the_hashes_of_the_whole() {
-        let source: Vec<u8> = (0..BLOCK_ELEMENTS * 4 * 2).map(|i| (i * i >> 7).to_le_bytes()[0]).collect();
+        let source: Vec<u8> = (0..BLOCK_ELEMENTS * 4 * 2).map(|i| ((i * i) >> 7).to_le_bytes()[0]).collect();
         let windows = TwoWindows::new(Dtype::F32, 127, 8).unwrap();
         let plan = EncodePlan::window(Dtype::F32, windows, source.len() / 4, 0).unwrap();
         let bytes = reference::encode_plan(&plan, &source).unwrap();

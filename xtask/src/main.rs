@@ -7,6 +7,7 @@ mod command;
 mod demo;
 mod fuzz;
 mod golden;
+mod packages;
 mod peers;
 mod setup;
 mod test;

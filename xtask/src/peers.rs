@@ -7,38 +7,26 @@ use std::process::Command;
 
 use crate::Result;
 use crate::command::{cargo, metadata, root, run as run_command, succeeds};
+use crate::packages::{self, SystemPackage};
 
 /// Installed into the environment, one paragraph after the other.
 const REQUIREMENTS: &str = "enec-bench/peers/requirements.txt";
 const PROGRAM: &str = "enec-bench/peers/peers.py";
 
-/// A Debian package that ZipNN or the environment needs, and Python code that fails without it.
-struct SystemPackage {
-    name: &'static str,
-    probe: &'static str,
-    why: &'static str,
-}
-
-impl SystemPackage {
-    fn is_present(&self, python: &Path) -> bool {
-        succeeds(Command::new(python).args(["-c", self.probe]))
-    }
-}
-
 /// On PyPI, torch for Linux is the CUDA build, gigabytes large; Debian's is for the CPU.
 const SYSTEM_PACKAGES: [SystemPackage; 4] = [
-    SystemPackage { name: "python3-venv", probe: "import ensurepip", why: "the environment" },
-    SystemPackage { name: "python3-torch", probe: "from torch import bfloat16", why: "ZipNN, which imports it" },
+    SystemPackage { name: "python3-venv", probe: "$PYTHON -c 'import ensurepip'", why: "the environment" },
+    SystemPackage {
+        name: "python3-torch",
+        probe: "$PYTHON -c 'from torch import bfloat16'",
+        why: "ZipNN, which imports it",
+    },
     SystemPackage {
         name: "python3-dev",
-        probe: "import os, sysconfig; os.stat(os.path.join(sysconfig.get_path('include'), 'Python.h'))",
+        probe: r#"$PYTHON -c 'import os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))'"#,
         why: "ZipNN, which is compiled",
     },
-    SystemPackage {
-        name: "gcc",
-        probe: "import subprocess; subprocess.check_call(['cc', '--version'])",
-        why: "ZipNN and lmz",
-    },
+    SystemPackage { name: "gcc", probe: "cc --version", why: "ZipNN and lmz" },
 ];
 
 /// Sets up what is absent, builds `enec-bench`, and measures. `arguments` are those of the Python program; `--help` lists them.
@@ -69,7 +57,7 @@ fn environment(folder: &Path, allow_missing: bool) -> Result<PathBuf> {
     let base = system_python(allow_missing)?;
     // Debian's torch is reached as a package of the system.
     let create = ["-m", "venv", "--clear", "--system-site-packages"];
-    run_command(Command::new(&base).args(create).arg(folder.join("venv")))?;
+    run_command(Command::new(base).args(create).arg(folder.join("venv")))?;
     let mut failed = Vec::new();
     for paragraph in required.split("\n\n").skip(1) {
         let name = paragraph.trim_start_matches("# ").split([':', '\n']).next().unwrap_or_default();
@@ -83,7 +71,7 @@ fn environment(folder: &Path, allow_missing: bool) -> Result<PathBuf> {
     }
     if failed.is_empty() {
         // Without a system package the next run must look for it again.
-        if SYSTEM_PACKAGES.iter().all(|package| package.is_present(&base)) {
+        if SYSTEM_PACKAGES.iter().all(|package| package.is_present(base)) {
             fs::write(&complete, required)?;
         }
     } else if allow_missing {
@@ -96,46 +84,25 @@ fn environment(folder: &Path, allow_missing: bool) -> Result<PathBuf> {
 }
 
 /// A Python that has the system packages. As root they are installed; otherwise absent ones are named.
-fn system_python(allow_missing: bool) -> Result<PathBuf> {
+fn system_python(allow_missing: bool) -> Result<&'static str> {
     // The first on the path may be another than Debian's, which alone finds Debian's packages.
-    let candidates = [PathBuf::from("python3"), PathBuf::from("/usr/bin/python3")];
+    let candidates = ["python3", "/usr/bin/python3"];
     if let Some(python) =
         candidates.iter().find(|python| SYSTEM_PACKAGES.iter().all(|package| package.is_present(python)))
     {
-        return Ok(python.clone());
+        return Ok(python);
     }
     let python = candidates.into_iter().rfind(|python| succeeds(Command::new(python).arg("--version")));
     let python = python.ok_or("no `python3`; install it, for example with `apt-get install python3`")?;
-    let absent = || SYSTEM_PACKAGES.iter().filter(|package| !package.is_present(&python)).collect::<Vec<_>>();
-    let names: Vec<&str> = absent().iter().map(|package| package.name).collect();
-    if is_root() && succeeds(Command::new("apt-get").arg("--version")) {
-        let update = ["update", "--quiet", "--quiet"];
-        let install = ["install", "--yes", "--quiet", "--quiet", "--no-install-recommends"];
-        let installed = run_command(Command::new("apt-get").args(update))
-            .and_then(|()| run_command(Command::new("apt-get").args(install).args(&names)));
-        if let Err(error) = installed {
-            eprintln!("{error}");
+    let absent: Vec<&SystemPackage> = SYSTEM_PACKAGES.iter().filter(|package| !package.is_present(python)).collect();
+    match packages::install(&absent) {
+        Ok(()) => Ok(python),
+        Err(error) if allow_missing => {
+            eprintln!("warning: {error}");
+            Ok(python)
+        }
+        Err(error) => {
+            Err(format!("{python}: {error}; `--allow-missing` measures without the peers that need them").into())
         }
     }
-    let absent = absent();
-    if absent.is_empty() {
-        return Ok(python);
-    }
-    let needs = absent.iter().map(|package| format!("`{}` for {}", package.name, package.why));
-    let text = format!(
-        "{}: absent: {}; `apt-get install {}` as root installs them",
-        python.display(),
-        needs.collect::<Vec<_>>().join(", "),
-        names.join(" "),
-    );
-    if allow_missing {
-        eprintln!("warning: {text}");
-        Ok(python)
-    } else {
-        Err(format!("{text}; `--allow-missing` measures without the peers that need them").into())
-    }
-}
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }

@@ -13,6 +13,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new("memory/too_large", too_large),
         Case::new("memory/transfers", transfers),
         Case::new("memory/lengths", lengths),
+        Case::new("memory/copies", copies),
         Case::new("memory/foreign", foreign),
         Case::new("memory/shared", shared),
     ]
@@ -111,6 +112,35 @@ fn foreign(subject: &Subject) -> Result {
     let info = other.backend().info();
     refused(subject.backend().encode(&mut EncodeBatch::new(info)), "encoding a batch for another backend")?;
     refused(subject.backend().decode(&mut DecodeBatch::new(info)), "decoding a batch for another backend")?;
+    Ok(())
+}
+
+/// From any offset to any other, each copy leaving the rest alone, and none that overlaps or goes astray.
+fn copies(subject: &Subject) -> Result {
+    let mut random = SplitMix64::new(2);
+    let (bytes, mut expected) = (random.bytes(500), random.bytes(500));
+    let (source, target) = (subject.backend().alloc(500)?, subject.backend().alloc(500)?);
+    subject.backend().upload(&bytes, &source.full())?;
+    subject.backend().upload(&expected, &target.full())?;
+    for (from, to, len) in [(0, 0, 0), (0, 0, 64), (1, 2, 3), (3, 0, 1), (64, 65, 130), (333, 7, 100), (0, 256, 244)] {
+        subject.backend().copy(&source.slice(from..from + len)?, &target.slice(to..to + len)?)?;
+        expected[to..to + len].copy_from_slice(&bytes[from..from + len]);
+        ensure!(read(subject, &target.full())? == expected, "copy of {len} bytes from {from} to {to}");
+    }
+    subject.backend().copy(&target.slice(0..100)?, &target.slice(100..200)?)?;
+    expected.copy_within(0..100, 100);
+    ensure!(read(subject, &target.full())? == expected, "copy within one buffer");
+    let foreign = subject.reopen(|_| {})?.backend().alloc(100)?;
+    for (from, to, what) in [
+        (source.slice(0..100)?, target.slice(0..99)?, "copy to another length"),
+        (source.slice(0..100)?, source.slice(99..199)?, "copy that overlaps"),
+        (foreign.full(), target.slice(0..100)?, "copy of another backend's memory"),
+        (source.slice(0..100)?, foreign.full(), "copy to another backend's memory"),
+    ] {
+        refused(subject.backend().copy(&from, &to), what)?;
+    }
+    ensure!(read(subject, &source.full())? == bytes, "the source of copies changed");
+    ensure!(read(subject, &target.full())? == expected, "a refused copy wrote");
     Ok(())
 }
 

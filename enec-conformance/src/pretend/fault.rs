@@ -44,6 +44,8 @@ faults! {
     ForeignMemoryAccepted => "memory",
     /// Uploads go to the start of the buffer.
     TransferOffsetIgnored => "memory",
+    /// Copies go to the start of the buffer.
+    CopyOffsetIgnored => "memory",
     /// The first two wide lanes of a segment are exchanged in encoding.
     EncodedRankWrong => "parity",
     /// The first two wide lanes of a segment are exchanged in decoding.

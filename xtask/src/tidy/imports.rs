@@ -12,11 +12,12 @@ struct Rule {
 }
 
 /// One entry for each member; a new crate needs a new entry, and thereby a decision.
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule { importer: "enec-format", imports: &[], test_imports: &[] },
     Rule { importer: "enec-core", imports: &["enec-format"], test_imports: &[] },
     Rule { importer: "enec-conformance", imports: &["enec-core", "enec-format"], test_imports: &[] },
     Rule { importer: "enec-cpu", imports: &["enec-core", "enec-format"], test_imports: &["enec-conformance"] },
+    Rule { importer: "enec-gpu", imports: &["enec-core", "enec-format"], test_imports: &["enec-conformance"] },
     Rule { importer: "enec", imports: &["enec-core", "enec-format", "enec-cpu"], test_imports: &[] },
     Rule { importer: "enec-cli", imports: &["enec"], test_imports: &[] },
     Rule { importer: "enec-bench", imports: &["enec", "enec-core"], test_imports: &[] },
