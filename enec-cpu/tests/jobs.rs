@@ -13,9 +13,10 @@ use std::sync::Mutex;
 
 use common::{Random, backends, decode, encode, inputs, open};
 use enec_core::{
-    Backend, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Error, OpenOptions, PieceSink, Source, Target,
+    Backend, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, Error, OpenOptions, PieceHashes, PieceSink, Source, Target,
 };
 use enec_format::geometry::{BLOCK_TILES, HEADER_BYTES};
+use enec_format::hash::content_hash;
 use enec_format::{Cascade, Coding, DecodePlan, Dtype, EncodeOutcome, EncodePlan, Stream, TwoWindows, reference};
 
 fn sample(dtype: Dtype, count: usize) -> (EncodePlan, Vec<u8>) {
@@ -173,6 +174,35 @@ fn pieces_are_those_of_the_whole_blocks() {
                 let whole_blocks = 1..layout.blocks() - usize::from(layout.tail.len > 0);
                 assert!(recorder.sorted()[0] == whole_blocks.map(content).collect::<Vec<_>>(), "{dtype:?} {count}");
             }
+        }
+    }
+}
+
+/// What is streamed is handed over tile by tile: to a sink that hashes as it comes, and to one that wants whole blocks.
+#[test]
+fn pieces_of_large_tensors_are_handed_over_in_parts() {
+    for backend in backends() {
+        for dtype in Dtype::FLOATS {
+            let (plan, source) = sample(dtype, (8 << 20) / dtype.element_bytes() + 16384 + 5 * 2048 + 77);
+            let bytes = reference::encode_plan(&plan, &source).unwrap();
+            let stream = Stream::open(&bytes).unwrap();
+            let what = format!("{} {dtype:?}", backend.info().variant);
+
+            let hashes = PieceHashes::new(stream.layout());
+            encode(&*backend, &plan, &source, 3, Some(&hashes.sink(0)));
+            hashes.add_tail(stream.layout().blocks(), stream.tail());
+            assert_eq!(hashes.content(), Some(content_hash(&source)), "{what}");
+            assert_eq!(hashes.payload(), Some(stream.payload_hash()), "{what}");
+            let hashes = PieceHashes::new(stream.layout());
+            decode(&*backend, &DecodePlan::whole(&stream), &bytes, 3, Some(&hashes.sink(0)));
+            assert_eq!(hashes.content(), Some(content_hash(&source)), "{what}");
+
+            let recorder = Recorder::default();
+            encode(&*backend, &plan, &source, 0, Some(&recorder));
+            let [content, payload] = recorder.sorted();
+            assert!(content.into_iter().flat_map(|(_, bytes)| bytes).eq(source.iter().copied()), "{what}");
+            let blocks = stream.blocks().map(|block| block.parts().concat());
+            assert!(payload.into_iter().map(|(_, bytes)| bytes).eq(blocks), "{what}");
         }
     }
 }
