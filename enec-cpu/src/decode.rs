@@ -112,11 +112,10 @@ impl<'a> Task<'a> {
 
     /// Asks for what decoding a block reads first, and at once: its mask, or the cascade's codes, and its segment.
     fn ask_for<K: Kernels>(&self, kernels: K, index: usize) {
-        let layout = self.layout();
         if index < self.blocks().end {
-            let ranges = layout.block(index);
+            let ranges = self.layout().block(index);
             kernels.prefetch(&self.source[ranges.mask]);
-            if let Coding::Cascade(_) = layout.coding {
+            if let Coding::Cascade(_) = self.layout().coding {
                 kernels.prefetch(&self.source[ranges.low_plane]);
             }
             kernels.prefetch(self.segment(index));
@@ -160,8 +159,8 @@ impl<'a> Task<'a> {
             tiles,
             segment,
         };
-        let Scratch { wide, tiles, .. } = scratch;
-        self.with_target(index, &ranges, tiles, |target| kernels.decode(&block, target, wide));
+        let Scratch { wide, tiles: [buffer, ..], .. } = scratch;
+        self.with_target(index, &ranges, buffer, |target| kernels.decode(&block, target, wide));
     }
 
     fn decode_cascade<K: Kernels>(&self, kernels: K, cascade: Cascade, index: usize, scratch: &mut Scratch) {
@@ -178,8 +177,8 @@ impl<'a> Task<'a> {
             tiles,
             segment: self.segment(index),
         };
-        let Scratch { cascade: memory, tiles, .. } = scratch;
-        self.with_target(index, &ranges, tiles, |target| kernels.decode_cascade(&block, target, memory));
+        let Scratch { cascade: memory, tiles: [buffer, ..], .. } = scratch;
+        self.with_target(index, &ranges, buffer, |target| kernels.decode_cascade(&block, target, memory));
     }
 
     /// The segment of a block; some bytes of the variable section, or none, if the table changed since it was validated.
@@ -201,12 +200,12 @@ impl<'a> Task<'a> {
         &self.source[plane.start + tiles.start * tile_bytes..][..tiles.len() * tile_bytes]
     }
 
-    /// Has the wanted tiles of a block decoded, and what follows the last of them: into the target, or through a small buffer past the caches.
+    /// Has the wanted tiles of a block decoded, writes what follows the last of them, and gives all that to whoever wants it hashed.
     fn with_target(
         &self,
         index: usize,
         ranges: &BlockRanges,
-        buffers: &mut [TileBytes; 3],
+        buffer: &mut TileBytes,
         mut decode: impl FnMut(DecodeTarget<'_, '_>),
     ) {
         let (layout, wanted, tiles) = (self.layout(), self.plan.tiles(), self.tiles(ranges));
@@ -222,17 +221,15 @@ impl<'a> Task<'a> {
         // Not the payload: whoever wants it checked has it checked before it is decoded.
         let pieces = self.pieces.filter(|_| is_whole);
         let (decoded, rest) = target.split_at_mut(decoded_len);
+        rest.copy_from_slice(tail);
         if !self.streams {
             decode(DecodeTarget::Cached(decoded));
-            rest.copy_from_slice(tail);
             if let Some(pieces) = pieces {
                 pieces.content(index, target);
             }
             return;
         }
-        let [buffer, ..] = buffers;
         let mut behind = Behind::new(decoded, buffer);
-        rest.copy_from_slice(tail);
         match pieces {
             None => decode(DecodeTarget::Streamed(&mut behind, &mut |_| {})),
             Some(pieces) => pieces.content_in_parts(index, &mut |hash| {

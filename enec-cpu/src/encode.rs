@@ -142,63 +142,55 @@ impl<'a> Task<'a> {
         scratch: &mut Scratch,
     ) -> Option<usize> {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
-        let decoded = layout.decoded_range(ranges.tiles.clone());
-        let elements = &self.source[decoded.clone()];
+        let range = layout.decoded_range(ranges.tiles.clone());
+        let elements = &self.source[range.clone()];
         // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint.
         let mask = unsafe { self.target.range(ranges.mask.clone()) };
-        let mut wide = None;
-        self.show_content(index, &ranges, |show| {
-            wide = Some(kernels.analyse(layout.dtype, windows, elements, mask, show));
-        });
-        let Some(wide) = wide else { unreachable!("a sink asks for the bytes that it is offered") };
+        let wide =
+            self.with_content(index, &range, |show| kernels.analyse(layout.dtype, windows, elements, mask, show));
         let len = wide.segment_len(windows);
         let start = self.chain.take(index, len)?;
-        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 };
-        let entry = self.write_entry(&ranges, entry, start + len);
         // SAFETY: the chain gives every place once.
         let segment = unsafe { self.target.range(self.segment_range(start, len)) };
+        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 };
+        let entry = self.write_entry(&ranges, entry, start + len);
         // Half of the next block: the other half comes soon enough when it is analysed. With several threads it is only likely that the
         // block is this thread's.
-        let next = decoded.start + threads * elements.len();
+        let next = range.start + threads * elements.len();
         let ahead = self.source.get(next..next + elements.len() / 2).unwrap_or_default();
         let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask, ahead };
-        let planes = self.planes(&ranges);
+        // SAFETY: blocks are handed out once.
+        let mut planes = unsafe { self.planes(&ranges) };
+        let Scratch { wide, tiles, kept, .. } = scratch;
         if !self.streams {
-            let [byte_plane, extra_plane, low_plane] = planes;
-            let target = PlanesTarget::Cached([byte_plane, extra_plane, low_plane]);
-            kernels.encode(&block, target, segment, &mut scratch.wide);
+            kernels.encode(&block, PlanesTarget::Cached(planes.each_mut().map(|plane| &mut **plane)), segment, wide);
             if let Some(pieces) = self.pieces {
+                let [byte_plane, extra_plane, low_plane] = planes;
                 pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
             }
             return Some(start + len);
         }
-        let lengths = planes.each_ref().map(|plane| plane.len());
-        let Scratch { wide, tiles, kept, .. } = scratch;
+        let lens = planes.each_ref().map(|plane| plane.len());
         let mut behind = behind(planes, tiles);
-        if let Some(pieces) = self.pieces {
-            let [_, extra, low] = lengths;
-            let (extra, rest) = kept.0.split_at_mut(extra);
-            let kept = [extra, &mut rest[..low]];
-            let lengths = [entry.len(), mask.len(), lengths[0], lengths[1], lengths[2], segment.len()];
-            pieces.payload_in_parts(index, lengths, &mut |hash| {
-                hash(&entry);
-                hash(mask);
-                let mut ends = [0; 2];
-                let mut show = |plane: usize, bytes: &[u8]| match plane.checked_sub(1) {
-                    None => hash(bytes),
-                    // The whole byte plane goes before them.
-                    Some(plane) => {
-                        kept[plane][ends[plane]..][..bytes.len()].copy_from_slice(bytes);
-                        ends[plane] += bytes.len();
-                    }
-                };
-                kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut show), segment, wide);
-                kept.iter().for_each(|plane| hash(plane));
-                hash(segment);
-            });
-        } else {
+        let Some(pieces) = self.pieces else {
             kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut |_, _| {}), segment, wide);
-        }
+            return Some(start + len);
+        };
+        let [byte, extra, low] = lens;
+        let mut kept = kept.split([extra, low]);
+        pieces.payload_in_parts(index, [entry.len(), mask.len(), byte, extra, low, segment.len()], &mut |hash| {
+            hash(&entry);
+            hash(mask);
+            let mut ends = [0; 2];
+            let mut show = |plane: usize, bytes: &[u8]| match plane.checked_sub(1) {
+                None => hash(bytes),
+                // The whole byte plane goes before them.
+                Some(plane) => keep(kept[plane], &mut ends[plane], bytes),
+            };
+            kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut show), segment, wide);
+            kept.iter().for_each(|plane| hash(plane));
+            hash(segment);
+        });
         Some(start + len)
     }
 
@@ -211,70 +203,77 @@ impl<'a> Task<'a> {
         scratch: &mut Scratch,
     ) -> Option<usize> {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
-        let (levels, symbols) = (usize::from(cascade.levels()), cascade.symbols());
-        let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
-        let block = CascadeSource { dtype: layout.dtype, levels, symbols, elements };
+        let range = layout.decoded_range(ranges.tiles.clone());
+        let block = CascadeSource {
+            dtype: layout.dtype,
+            levels: usize::from(cascade.levels()),
+            symbols: cascade.symbols(),
+            elements: &self.source[range.clone()],
+        };
+        // SAFETY: blocks are handed out once.
+        let mut planes = unsafe { self.planes(&ranges) };
         let Scratch { cascade: memory, tiles, kept, .. } = scratch;
-        let mut planes = self.planes(&ranges);
-        let mut len = None;
-        // What is hashed first, the entry, is known last.
-        let hashed: [&[u8]; 3];
-        if self.streams {
-            let [byte, extra, low] = planes.each_ref().map(|plane| plane.len());
+        let (len, planes) = if self.streams {
+            // The block's entry is hashed before its planes, but only known after them.
+            let lens = if self.pieces.is_some() { planes.each_ref().map(|plane| plane.len()) } else { [0; 3] };
+            let (mut kept, mut ends) = (kept.split(lens), [0; 3]);
             let mut behind = behind(planes, tiles);
-            let (byte, rest) = kept.0.split_at_mut(byte);
-            let (extra, rest) = rest.split_at_mut(extra);
-            let kept = [byte, extra, &mut rest[..low]];
-            let (keeps, mut ends) = (self.pieces.is_some(), [0; 3]);
+            let keeps = self.pieces.is_some();
             let mut keep = |plane: usize, bytes: &[u8]| {
                 if keeps {
-                    kept[plane][ends[plane]..][..bytes.len()].copy_from_slice(bytes);
-                    ends[plane] += bytes.len();
+                    keep(kept[plane], &mut ends[plane], bytes);
                 }
             };
-            self.show_content(index, &ranges, |show| {
-                let target = PlanesTarget::Streamed(&mut behind, &mut keep);
-                len = Some(kernels.encode_cascade(&block, target, show, memory));
+            let len = self.with_content(index, &range, |show| {
+                kernels.encode_cascade(&block, PlanesTarget::Streamed(&mut behind, &mut keep), show, memory)
             });
-            let [byte, extra, low] = kept;
-            hashed = [byte, extra, low];
+            (len, kept)
         } else {
-            self.show_content(index, &ranges, |show| {
+            let len = self.with_content(index, &range, |show| {
                 let target = PlanesTarget::Cached(planes.each_mut().map(|plane| &mut **plane));
-                len = Some(kernels.encode_cascade(&block, target, show, memory));
+                kernels.encode_cascade(&block, target, show, memory)
             });
-            let [byte, extra, low] = planes;
-            hashed = [byte, extra, low];
-        }
-        let Some(len) = len else { unreachable!("a sink asks for the bytes that it is offered") };
+            (len, planes)
+        };
         let start = self.chain.take(index, len)?;
         let entry = self.write_entry(&ranges, BlockEntry { wide_base: 0, wide_width: 0, end: 0 }, start + len);
         // SAFETY: the chain gives every place once.
         let segment = unsafe { self.target.range(self.segment_range(start, len)) };
         segment.copy_from_slice(memory.segment(len));
         if let Some(pieces) = self.pieces {
-            let [byte_plane, extra_plane, low_plane] = hashed;
+            let [byte_plane, extra_plane, low_plane] = planes;
             pieces.payload(index, &[&entry, &[], byte_plane, extra_plane, low_plane, segment]);
         }
         Some(start + len)
     }
 
-    /// Calls `read` with what hashes the elements of a block, tile by tile as `read` comes to them; the tail goes with the last block.
-    fn show_content(&self, index: usize, ranges: &BlockRanges, mut read: impl FnMut(&mut dyn FnMut(&[u8]))) {
+    /// Has the elements of a block read, and gives what is shown meanwhile, all of them, to whoever wants them hashed, with the tail if it
+    /// follows.
+    fn with_content<R>(
+        &self,
+        index: usize,
+        elements: &Range<usize>,
+        mut read: impl FnMut(&mut dyn FnMut(&[u8])) -> R,
+    ) -> R {
         let Some(pieces) = self.pieces else { return read(&mut |_| {}) };
-        let is_last = index + 1 == self.blocks();
-        let tail = if is_last { &self.source[self.layout().decoded_range(ranges.tiles.clone()).end..] } else { &[] };
+        let tail = if index + 1 == self.blocks() { &self.source[elements.end..] } else { &[] };
+        let mut result = None;
         pieces.content_in_parts(index, &mut |hash| {
-            read(hash);
+            result = Some(read(hash));
             hash(tail);
         });
+        result.unwrap_or_else(|| unreachable!("a sink asks for the bytes that it is offered"))
     }
 
-    /// The places of a block's byte, extra and low plane; to be asked for once.
-    fn planes(&self, ranges: &BlockRanges) -> [&'a mut [u8]; 3] {
-        // SAFETY: blocks are handed out once, the ranges of their parts are disjoint, and each block asks once.
-        let part = |range: &Range<usize>| unsafe { self.target.range(range.clone()) };
-        [&ranges.byte_plane, &ranges.extra_plane, &ranges.low_plane].map(part)
+    /// The planes of a block.
+    ///
+    /// # Safety
+    ///
+    /// Only one thread calls it for a block, and only once.
+    unsafe fn planes(&self, ranges: &BlockRanges) -> [&'a mut [u8]; 3] {
+        // SAFETY: the caller's promise; the ranges of blocks and of their parts are disjoint.
+        let plane = |range: &Range<usize>| unsafe { self.target.range(range.clone()) };
+        [plane(&ranges.byte_plane), plane(&ranges.extra_plane), plane(&ranges.low_plane)]
     }
 
     /// Where a segment lies in the target, given its place in the variable section.
@@ -308,8 +307,14 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Streams three planes, each through a place of its own.
+/// Streams to the planes of a block.
 fn behind<'a>(planes: [&'a mut [u8]; 3], tiles: &'a mut [TileBytes; 3]) -> [Behind<'a>; 3] {
-    let ([byte, extra, low], [first, second, third]) = (planes, tiles);
-    [Behind::new(byte, first), Behind::new(extra, second), Behind::new(low, third)]
+    let ([byte_plane, extra_plane, low_plane], [first, second, third]) = (planes, tiles);
+    [Behind::new(byte_plane, first), Behind::new(extra_plane, second), Behind::new(low_plane, third)]
+}
+
+/// Writes bytes behind those that were kept before.
+fn keep(kept: &mut [u8], end: &mut usize, bytes: &[u8]) {
+    kept[*end..][..bytes.len()].copy_from_slice(bytes);
+    *end += bytes.len();
 }

@@ -41,9 +41,9 @@ impl Isa for Avx2 {
     type Vector = __m256i;
     type Table = __m256i;
     const FIXED_WIDTHS: bool = true;
-    const STREAMS: bool = true;
     // Unpacking works within 128 bits.
     const LANE_PAIRS: [usize; 8] = [0, 1, 4, 5, 2, 3, 6, 7];
+    const STREAMS: bool = true;
 
     #[inline(always)]
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {

@@ -83,22 +83,12 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
                     base = isa.select(isa.lane_mask(bits), wide_base, common_base);
                     rank += bits.count_ones() as usize;
                 }
-                let tile = match &mut target {
-                    DecodeTarget::Cached(target) => &mut target[index * tile_bytes..][..tile_bytes],
-                    DecodeTarget::Streamed(behind, _) => {
-                        behind.advance(isa, tile_bytes / VECTORS);
-                        behind.tile(tile_bytes)
-                    }
-                };
+                let tile = target.tile(isa, index, tile_bytes, VECTORS);
                 planes.join::<I, F>(isa, vector, base, &differences, tile);
             }
-            if let DecodeTarget::Streamed(behind, show) = &mut target {
-                show(behind.complete(isa, tile_bytes));
-            }
+            target.complete(isa, tile_bytes);
         }
-        if let DecodeTarget::Streamed(behind, _) = &mut target {
-            behind.finish(isa);
-        }
+        target.finish(isa);
     }
 }
 

@@ -39,20 +39,7 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
                 if bits != 0 {
                     base = isa.select(isa.lane_mask(bits), wide_base, common_base);
                 }
-                let [byte_plane, extra_plane, low_plane] = match &mut target {
-                    PlanesTarget::Cached([byte, extra, low]) => [
-                        &mut byte[index * bytes[0]..][..bytes[0]],
-                        &mut extra[index * bytes[1]..][..bytes[1]],
-                        &mut low[index * bytes[2]..][..bytes[2]],
-                    ],
-                    PlanesTarget::Streamed(behind, _) => {
-                        for (behind, bytes) in behind.iter_mut().zip(bytes) {
-                            behind.advance(isa, bytes / VECTORS);
-                        }
-                        let [byte, extra, low] = behind;
-                        [byte.tile(bytes[0]), extra.tile(bytes[1]), low.tile(bytes[2])]
-                    }
-                };
+                let [byte_plane, extra_plane, low_plane] = target.tile(isa, index, bytes, VECTORS);
                 let mut planes = TilePlanes { byte_plane, extra_plane, low_plane };
                 let differences = planes.write::<I, F, W>(isa, common_width, tile, vector, base);
                 if bits != 0 {
@@ -60,17 +47,9 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
                     rank += bits.count_ones() as usize;
                 }
             }
-            if let PlanesTarget::Streamed(behind, show) = &mut target {
-                for (plane, behind) in behind.iter_mut().enumerate() {
-                    show(plane, behind.complete(isa, bytes[plane]));
-                }
-            }
+            target.complete(isa, bytes);
         }
-        if let PlanesTarget::Streamed(behind, _) = &mut target {
-            for behind in behind.iter_mut() {
-                behind.finish(isa);
-            }
-        }
+        target.finish(isa);
         wide.clear_from(rank);
     }
 }

@@ -17,11 +17,11 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// Whether kernels are compiled for each width, or once for all: straight code is faster, but takes the compiler a while.
     const FIXED_WIDTHS: bool;
 
-    /// Whether [`stream_line`](Self::stream_line) goes past the caches.
-    const STREAMS: bool = false;
-
     /// Where [`interleave`](Self::interleave) puts each pair of lanes, as 64-bit words of its result.
     const LANE_PAIRS: [usize; 8];
+
+    /// Whether [`stream_line`](Self::stream_line) goes past the caches.
+    const STREAMS: bool = false;
 
     /// Runs a kernel in a function compiled for this instruction set.
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output;

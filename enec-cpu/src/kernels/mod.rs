@@ -14,6 +14,7 @@ mod planes;
 mod portable;
 mod scalar;
 mod scratch;
+mod target;
 mod vectorised;
 
 use std::ops::Range;
@@ -28,6 +29,7 @@ pub(crate) use cascade::{CascadeBlock, CascadeScratch, CascadeSource};
 pub(crate) use portable::Portable;
 pub(crate) use scalar::Scalar;
 pub(crate) use scratch::{Scratch, WideRows};
+pub(crate) use target::{DecodeTarget, PlanesTarget};
 
 /// One variant of the kernels. The value proves that the processor can run it.
 pub(crate) trait Kernels: Copy + Send + Sync {
@@ -54,8 +56,8 @@ pub(crate) trait Kernels: Copy + Send + Sync {
     /// Decodes tiles of a block of the cascade.
     fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, scratch: &mut CascadeScratch);
 
-    /// Writes the planes of a block of the cascade, every byte of them, and to the scratch memory its segment, whose length it returns. Shows
-    /// each tile of elements first, as [`analyse`](Self::analyse).
+    /// Writes the planes of a block of the cascade, every byte of them, and to the scratch memory its segment, whose length it returns.
+    /// Shows each tile first, as [`analyse`](Self::analyse).
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
@@ -72,22 +74,6 @@ pub(crate) trait Kernels: Copy + Send + Sync {
 
     /// Makes what this thread streamed visible to whoever learns that the thread is done.
     fn fence(self);
-}
-
-/// Where decoded tiles go.
-pub(crate) enum DecodeTarget<'a, 'b> {
-    /// To memory that is in the cache, or may well come to be.
-    Cached(&'a mut [u8]),
-    /// Past the caches. Each tile is shown while it is in the first of them.
-    Streamed(&'a mut Behind<'b>, &'a mut dyn FnMut(&[u8])),
-}
-
-/// Where the planes of a block go, byte, extra and low plane; each has exactly its length.
-pub(crate) enum PlanesTarget<'a, 'b> {
-    /// To memory that is in the cache, or may well come to be.
-    Cached([&'a mut [u8]; 3]),
-    /// Past the caches. Each plane of each tile is shown, with its index, while it is in the first of them.
-    Streamed(&'a mut [Behind<'b>; 3], &'a mut dyn FnMut(usize, &[u8])),
 }
 
 /// The wide lanes of a block and the window that covers them.

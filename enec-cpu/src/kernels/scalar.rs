@@ -122,8 +122,7 @@ impl Kernels for Scalar {
         scratch: &mut CascadeScratch,
     ) -> usize {
         let PlanesTarget::Cached(planes) = planes else { unreachable!("these kernels do not stream") };
-        block.elements.chunks_exact(block.dtype.tile_bytes()).for_each(show);
-        cascade::encode(block, planes, scratch)
+        cascade::encode(block, planes, show, scratch)
     }
 
     fn prefetch(self, _: &[u8]) {}
@@ -135,7 +134,7 @@ impl Kernels for Scalar {
     fn fence(self) {}
 }
 
-/// An element in its three parts.
+/// An element in its three planes.
 #[derive(Debug, Clone, Copy)]
 struct Value {
     exponent: u8,

@@ -10,7 +10,7 @@ const BLOCK_LANES: usize = BLOCK_TILES * LANES;
 /// Columns of [`WideRows`]: a vector's worth more than a block has lanes, so that the last one can be read and written whole.
 const COLUMNS: usize = BLOCK_LANES + 16;
 
-/// Bytes of an element in its planes, rounded up: 1, 2 and 1 for F32.
+/// Bytes of an element in all planes, rounded up: at most 1 in the byte plane, 2 in the extra plane and 1 in the low plane.
 const LARGEST_KEPT: usize = 4;
 
 /// The wide lanes of one block side by side, in the order of their ranks: 8 rows of words, each a pair of bytes.
@@ -49,7 +49,17 @@ impl WideRows {
 /// Planes of one block, kept until they are hashed.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct KeptPlanes(pub(crate) [u8; LARGEST_KEPT * BLOCK_ELEMENTS]);
+pub(crate) struct KeptPlanes([u8; LARGEST_KEPT * BLOCK_ELEMENTS]);
+
+impl KeptPlanes {
+    /// Room for planes of these lengths.
+    pub(crate) fn split<const N: usize>(&mut self, lens: [usize; N]) -> [&mut [u8]; N] {
+        let mut rest = &mut self.0[..];
+        lens.map(|len| {
+            rest.split_off_mut(..len).unwrap_or_else(|| unreachable!("planes are no longer than their elements"))
+        })
+    }
+}
 
 /// Memory of one thread.
 #[derive(Debug)]

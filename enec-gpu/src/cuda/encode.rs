@@ -55,7 +55,7 @@ pub(super) enum Piece {
     /// The result of a stream that was written where it belongs.
     InPlace { job: usize, result: Range<usize> },
     /// Some blocks, as a stream of their own.
-    Blocks(Blocks),
+    Blocks(Box<Blocks>),
 }
 
 /// Some blocks of a job in a turn's output.

@@ -66,26 +66,16 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
                 for plane in [byte_plane, extra_plane, low_plane] {
                     isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, VECTORS);
                 }
-                let tile = match &mut target {
-                    DecodeTarget::Cached(target) => &mut target[index * tile_bytes..][..tile_bytes],
-                    DecodeTarget::Streamed(behind, _) => {
-                        behind.advance(isa, tile_bytes / VECTORS);
-                        behind.tile(tile_bytes)
-                    }
-                };
                 let lanes = Lanes::load(isa, low_plane, escapes, places, tile_index * VECTORS + vector);
+                let tile = target.tile(isa, index, tile_bytes, VECTORS);
                 join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, &table), tile);
                 if !isa.is_zero(lanes.raw(isa)) {
                     raw.write::<I>(isa, F::DTYPE, &lanes, vector, tile);
                 }
             }
-            if let DecodeTarget::Streamed(behind, show) = &mut target {
-                show(behind.complete(isa, tile_bytes));
-            }
+            target.complete(isa, tile_bytes);
         }
-        if let DecodeTarget::Streamed(behind, _) = &mut target {
-            behind.finish(isa);
-        }
+        target.finish(isa);
     }
 }
 

@@ -31,12 +31,12 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
 
     #[inline(always)]
     fn run<I: Isa, B: Bits>(self, isa: I, bits: B) -> usize {
-        let Self { block, planes: mut target, show, scratch, .. } = self;
+        let Self { block, mut planes, show, scratch, .. } = self;
         let CascadeScratch { escapes, places, levels, raw, segment } = scratch;
         let table = PlaceTable::new(block.symbols);
         raw.count = 0;
         let mut writer = Writer::new(levels.second_mut());
-        let bytes = [TILE_BYTE_PLANE_BYTES, F::DTYPE.tile_extra_bytes(), TILE_LOW_BYTES];
+        let lens = [TILE_BYTE_PLANE_BYTES, F::DTYPE.tile_extra_bytes(), TILE_LOW_BYTES];
         // The escapes of a tile go to level 2 while the next one is split: one keeps the processor's scalar units busy, the other its
         // vector units.
         let mut gathered = 0;
@@ -49,20 +49,7 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
                     gather::<I, B>(bits, &mut writer, escapes, places, gathered);
                     gathered += 1;
                 }
-                let [byte_plane, extra_plane, low_plane] = match &mut target {
-                    PlanesTarget::Cached([byte, extra, low]) => [
-                        &mut byte[tile_index * bytes[0]..][..bytes[0]],
-                        &mut extra[tile_index * bytes[1]..][..bytes[1]],
-                        &mut low[tile_index * bytes[2]..][..bytes[2]],
-                    ],
-                    PlanesTarget::Streamed(behind, _) => {
-                        for (behind, bytes) in behind.iter_mut().zip(bytes) {
-                            behind.advance(isa, bytes / VECTORS);
-                        }
-                        let [byte, extra, low] = behind;
-                        [byte.tile(bytes[0]), extra.tile(bytes[1]), low.tile(bytes[2])]
-                    }
-                };
+                let [byte_plane, extra_plane, low_plane] = planes.tile(isa, tile_index, lens, VECTORS);
                 let exponents = split_lanes::<I, F>(isa, tile, vector, byte_plane, extra_plane);
                 let pairs = isa.places(&exponents, &table);
                 let has_raw = store_places(isa, &pairs, index, places, escapes, low_plane);
@@ -70,17 +57,9 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
                     raw.take::<I>(F::DTYPE, places, index, tile);
                 }
             }
-            if let PlanesTarget::Streamed(behind, show) = &mut target {
-                for (plane, behind) in behind.iter_mut().enumerate() {
-                    show(plane, behind.complete(isa, bytes[plane]));
-                }
-            }
+            planes.complete(isa, lens);
         }
-        if let PlanesTarget::Streamed(behind, _) = &mut target {
-            for behind in behind.iter_mut() {
-                behind.finish(isa);
-            }
-        }
+        planes.finish(isa);
         for vector in gathered..block.elements.len() / F::DTYPE.tile_bytes() * VECTORS {
             gather::<I, B>(bits, &mut writer, escapes, places, vector);
         }

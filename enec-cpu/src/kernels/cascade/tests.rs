@@ -6,7 +6,7 @@ use enec_format::geometry::{BLOCK_TILES, TILE_BYTE_PLANE_BYTES, TILE_ELEMENTS};
 use super::{CascadeBlock, CascadeScratch, CascadeSource, TILE_LOW_BYTES};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::Avx2;
-use crate::kernels::{DecodeTarget, Kernels, PlanesTarget, Portable, Scalar};
+use crate::kernels::{Behind, DecodeTarget, Kernels, PlanesTarget, Portable, Scalar, TileBytes};
 
 struct Random(u64);
 
@@ -28,21 +28,52 @@ struct Encoded {
     segment: Vec<u8>,
 }
 
-fn encode(kernels: impl Kernels, block: &CascadeSource<'_>, scratch: &mut CascadeScratch) -> Encoded {
+fn encode<K: Kernels>(kernels: K, block: &CascadeSource<'_>, scratch: &mut CascadeScratch) -> Encoded {
     let tiles = block.elements.len() / block.dtype.tile_bytes();
-    let lens = [TILE_BYTE_PLANE_BYTES, block.dtype.tile_extra_bytes(), TILE_LOW_BYTES];
-    let mut planes = lens.map(|len| vec![0xA5; tiles * len]);
-    let [byte_plane, extra_plane, low_plane] = &mut planes;
-    let mut shown = Vec::new();
-    let target = PlanesTarget::Cached([byte_plane, extra_plane, low_plane]);
-    let len = kernels.encode_cascade(block, target, &mut |tile| shown.extend_from_slice(tile), scratch);
-    assert!(shown == block.elements, "every tile is shown once, in order");
-    Encoded { planes, segment: scratch.segment(len).to_vec() }
+    let lens = [TILE_BYTE_PLANE_BYTES, block.dtype.tile_extra_bytes(), TILE_LOW_BYTES].map(|len| tiles * len);
+    let mut planes = lens.map(|len| vec![0xA5; len]);
+    let mut seen = Vec::new();
+    let target = PlanesTarget::Cached(planes.each_mut().map(|plane| &mut plane[..]));
+    let len = kernels.encode_cascade(block, target, &mut |tile| seen.extend_from_slice(tile), scratch);
+    assert!(seen == block.elements);
+    let encoded = Encoded { planes, segment: scratch.segment(len).to_vec() };
+    if K::STREAMS {
+        // Each target starts elsewhere in a line.
+        let mut streamed = lens.map(|len| vec![0xA5; len + 80]);
+        let mut shown = lens.map(Vec::with_capacity);
+        let mut buffers = [TileBytes::ZERO; 3];
+        let ([byte_plane, extra_plane, low_plane], [first, second, third]) = (&mut streamed, &mut buffers);
+        let mut behind = [
+            Behind::new(&mut byte_plane[1..][..lens[0]], first),
+            Behind::new(&mut extra_plane[31..][..lens[1]], second),
+            Behind::new(&mut low_plane[64..][..lens[2]], third),
+        ];
+        let mut show = |plane: usize, bytes: &[u8]| shown[plane].extend_from_slice(bytes);
+        let target = PlanesTarget::Streamed(&mut behind, &mut show);
+        let len = kernels.encode_cascade(block, target, &mut |_| {}, scratch);
+        kernels.fence();
+        assert!(scratch.segment(len) == encoded.segment && shown == encoded.planes);
+        for ((streamed, start), plane) in streamed.iter().zip([1, 31, 64]).zip(&encoded.planes) {
+            assert!(streamed[start..][..plane.len()] == *plane);
+            assert!(streamed[..start].iter().chain(&streamed[start + plane.len()..]).all(|&byte| byte == 0xA5));
+        }
+    }
+    encoded
 }
 
-fn decode(kernels: impl Kernels, block: &CascadeBlock<'_>, scratch: &mut CascadeScratch) -> Vec<u8> {
+fn decode<K: Kernels>(kernels: K, block: &CascadeBlock<'_>, scratch: &mut CascadeScratch) -> Vec<u8> {
     let mut target = vec![0xA5; block.tiles.len() * block.dtype.tile_bytes()];
     kernels.decode_cascade(block, DecodeTarget::Cached(&mut target), scratch);
+    if K::STREAMS {
+        let (mut streamed, mut shown) = (vec![0xA5; target.len() + 80], Vec::new());
+        let mut buffer = TileBytes::ZERO;
+        let mut behind = Behind::new(&mut streamed[15..][..target.len()], &mut buffer);
+        let mut show = |tile: &[u8]| shown.extend_from_slice(tile);
+        kernels.decode_cascade(block, DecodeTarget::Streamed(&mut behind, &mut show), scratch);
+        kernels.fence();
+        assert!(shown == target && streamed[15..][..target.len()] == target);
+        assert!(streamed[..15].iter().chain(&streamed[15 + target.len()..]).all(|&byte| byte == 0xA5));
+    }
     target
 }
 

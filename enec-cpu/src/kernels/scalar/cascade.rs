@@ -57,12 +57,18 @@ pub(super) fn decode(block: &CascadeBlock<'_>, target: &mut [u8]) {
 }
 
 /// See [`Kernels::encode_cascade`](crate::kernels::Kernels::encode_cascade).
-pub(super) fn encode(block: &CascadeSource<'_>, planes: [&mut [u8]; 3], scratch: &mut CascadeScratch) -> usize {
+pub(super) fn encode(
+    block: &CascadeSource<'_>,
+    planes: [&mut [u8]; 3],
+    show: &mut dyn FnMut(&[u8]),
+    scratch: &mut CascadeScratch,
+) -> usize {
+    let [byte_planes, extra_planes, low_planes] = planes;
     let &CascadeSource { dtype, levels, symbols, elements } = block;
     let mut codes: [Vec<u8>; MAX_LEVELS + 1] = Default::default();
     let mut raw = Vec::new();
-    let [byte_planes, extra_planes, low_planes] = planes;
     for (index, tile) in elements.chunks_exact(dtype.tile_bytes()).enumerate() {
+        show(tile);
         let byte_plane = &mut byte_planes[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
         let extra_plane = &mut extra_planes[index * dtype.tile_extra_bytes()..][..dtype.tile_extra_bytes()];
         let low_plane = &mut low_planes[index * TILE_LOW_BYTES..][..TILE_LOW_BYTES];

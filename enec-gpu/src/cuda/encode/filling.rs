@@ -167,7 +167,7 @@ impl Filling<'_, '_> {
             };
             self.turn.tables.encode(dtype, encode);
             job.tile = tiles.end;
-            pieces.push(Piece::Blocks(Blocks { job: index, tiles, plan, at, result }));
+            pieces.push(Piece::Blocks(Box::new(Blocks { job: index, tiles, plan, at, result })));
         }
         Ok(true)
     }
