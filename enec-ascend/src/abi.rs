@@ -2,7 +2,8 @@
 
 use std::ffi::CStr;
 
-use enec_format::{Coding, Dtype, Layout, TwoWindows};
+use enec_core::{Result, two_windows_only};
+use enec_format::{Dtype, Layout, TwoWindows};
 
 use crate::acl::memory::Span;
 
@@ -132,11 +133,12 @@ impl BlockSummary {
 }
 
 /// The parameters of a layout that has tiles to do.
-pub(crate) fn windows(layout: &Layout) -> Option<TwoWindows> {
-    match layout.coding {
-        Coding::TwoWindows(windows) if layout.tiles > 0 => Some(windows),
-        _ => None,
-    }
+///
+/// # Errors
+///
+/// [`Error::Argument`](enec_core::Error::Argument) for a codec that there are no kernels for.
+pub(crate) fn windows(layout: &Layout) -> Result<Option<TwoWindows>> {
+    Ok(two_windows_only("ascend", layout.coding)?.filter(|_| layout.tiles > 0))
 }
 
 fn dtype(dtype: Dtype) -> u64 {

@@ -67,7 +67,7 @@ fn prepare<'j>(jobs: &[Job<'j, '_>], room: &mut Room) -> Result<Vec<Work<'j>>> {
     let mut works = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
         let plan = job.plan;
-        let Some(windows) = abi::windows(plan.layout()).filter(|_| !plan.tiles().is_empty()) else { continue };
+        let Some(windows) = abi::windows(plan.layout())?.filter(|_| !plan.tiles().is_empty()) else { continue };
         works.push(Work {
             job: index,
             plan,

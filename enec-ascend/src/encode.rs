@@ -78,7 +78,7 @@ fn prepare<'j>(jobs: &[Job<'j, '_>], room: &mut Room) -> Result<Vec<Work<'j>>> {
     for (index, job) in jobs.iter().enumerate() {
         let plan = job.plan;
         let layout = plan.layout();
-        let Some(windows) = abi::windows(layout) else { continue };
+        let Some(windows) = abi::windows(layout)? else { continue };
         works.push(Work {
             job: index,
             plan,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use enec_format::Coding;
+use enec_format::{Coding, TwoWindows};
 
 use crate::Error;
 
@@ -106,6 +106,19 @@ impl FromStr for CodecChoice {
     }
 }
 
+/// The parameters of codec 1, `None` where bytes are stored: what a backend asks of a job's coding that has kernels for no other codec.
+///
+/// # Errors
+///
+/// [`Error::Argument`] for any other codec. Batches refuse such jobs before a backend sees them, going by [`DeviceInfo::codecs`](crate::DeviceInfo::codecs).
+pub fn two_windows_only(backend: &str, coding: Coding) -> Result<Option<TwoWindows>, Error> {
+    match coding {
+        Coding::Stored => Ok(None),
+        Coding::TwoWindows(windows) => Ok(Some(windows)),
+        _ => Err(Error::Argument(format!("`{backend}` has no kernels for codec `{}`", codec_name(coding)))),
+    }
+}
+
 /// The name of a stream's codec, as [`CodecChoice`] and users have it.
 pub(crate) fn codec_name(coding: Coding) -> &'static str {
     match coding {
@@ -117,7 +130,7 @@ pub(crate) fn codec_name(coding: Coding) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use enec_format::{Cascade, Dtype, TwoWindows};
+    use enec_format::{Cascade, Dtype};
 
     use super::*;
 

@@ -23,7 +23,7 @@ pub mod search;
 
 pub use backend::{Backend, DeviceInfo, Driver, KernelTime, OpenOptions};
 pub use codec::Codec;
-pub use codecs::{CodecChoice, Codecs};
+pub use codecs::{CodecChoice, Codecs, two_windows_only};
 pub use device_stream::DeviceStream;
 pub use error::{Error, Result};
 pub use job::{

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use enec_core::{CheckedDecodeJob, Result};
+use enec_core::{CheckedDecodeJob, Result, two_windows_only};
 use enec_format::geometry::{
     BLOCK_TILES, LANES, SEGMENT_UNIT, TABLE_ENTRY_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES,
 };
@@ -44,7 +44,7 @@ impl<'j> Decoding<'j> {
             let tail = Raw { source: tail.start, target: after_tiles, len: tail.len(), zeros: 0 };
             Ok(Job {
                 plan,
-                windows: piece::windows(plan.layout().coding),
+                windows: two_windows_only("cuda", plan.layout().coding),
                 source: Bytes::of(source)?,
                 target: Place::of(target)?,
                 tile: plan.tiles().start,

@@ -78,7 +78,7 @@ impl<'j> Encoding<'j> {
     ) -> Result<Self> {
         let job = |checked: &'j mut CheckedEncodeJob<'_, '_>| {
             let (plan, source, target, _) = checked.split();
-            let windows = piece::windows(plan.coding());
+            let windows = two_windows_only("cuda", plan.coding());
             let is_stored = matches!(windows, Ok(None));
             Ok(Job {
                 plan,

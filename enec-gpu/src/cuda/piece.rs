@@ -1,29 +1,12 @@
 //! Sizes of the pieces that tensors are cut into.
 
-use enec_core::{Error, Result};
 use enec_format::geometry::{
     ALIGNMENT, BLOCK_TILES, LANES, ROW_BYTES, TABLE_ENTRY_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES,
 };
-use enec_format::{Coding, Dtype, TwoWindows, segment_len};
+use enec_format::{Dtype, TwoWindows, segment_len};
 
 /// What staging may lose at most for each block of a piece: six sections that start on boundaries of 256 bytes.
 const PADDING: usize = 6 * 256;
-
-/// The parameters of a coding, none if its bytes are stored. The only place that knows which codecs this backend has kernels for.
-///
-/// # Errors
-///
-/// [`Error::Argument`] for the others.
-pub(super) fn windows(coding: Coding) -> Result<Option<TwoWindows>> {
-    match coding {
-        Coding::Stored => Ok(None),
-        Coding::TwoWindows(windows) => Ok(Some(windows)),
-        _ => {
-            let codec = coding.codec();
-            Err(Error::Argument(format!("the backend `cuda` has no kernels for codec {codec}; use the backend `cpu`")))
-        }
-    }
-}
 
 /// Bytes of a tile in the low plane.
 pub(super) fn tile_low_bytes(windows: TwoWindows) -> usize {

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use enec_core::{CheckedDecodeJob, PieceSink, Result};
+use enec_core::{CheckedDecodeJob, PieceSink, Result, two_windows_only};
 use enec_format::geometry::{
     BLOCK_TILES, ROW_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES,
 };
-use enec_format::{BlockEntry, Coding, DecodePlan, Layout, TwoWindows};
+use enec_format::{BlockEntry, DecodePlan, Layout, TwoWindows};
 
 use crate::wgpu::memory::Bytes;
 use crate::wgpu::pipelines::{Kernel, Kind};
@@ -33,10 +33,7 @@ pub(crate) fn run(ring: &mut Ring, jobs: &mut [CheckedDecodeJob<'_, '_>]) -> Res
         let (origin, mut destination) = (Origin::new(source)?, Destination::new(target)?);
         let tail_at = plan.target_len() - plan.tail().len();
         transfers.add(&origin, plan.tail(), index, &mut destination, tail_at);
-        let windows = match plan.layout().coding {
-            Coding::TwoWindows(windows) if !plan.tiles().is_empty() => Some(windows),
-            _ => None,
-        };
+        let windows = two_windows_only("wgpu", plan.layout().coding)?.filter(|_| !plan.tiles().is_empty());
         let tiles = plan.tiles();
         tasks.push(Task {
             plan,

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use enec_core::{CheckedEncodeJob, Error, Result};
+use enec_core::{CheckedEncodeJob, Error, Result, two_windows_only};
 use enec_format::geometry::{
     ALIGNMENT, BLOCK_TILES, HEADER_BYTES, LANES, ROW_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES, TILE_BYTE_PLANE_BYTES,
     TILE_MASK_BYTES,
 };
-use enec_format::{Coding, EncodeOutcome, EncodePlan, Layout, TwoWindows, segment_len};
+use enec_format::{EncodeOutcome, EncodePlan, Layout, TwoWindows, segment_len};
 
 use crate::wgpu::decode::halves;
 use crate::wgpu::memory::USAGE;
@@ -38,10 +38,7 @@ pub(crate) fn run(ring: &mut Ring, jobs: &mut [CheckedEncodeJob<'_, '_>]) -> Res
     for job in jobs.iter_mut() {
         let (plan, source, target, _) = job.split();
         let (origin, destination) = (Origin::new(source)?, Destination::new(target)?);
-        let windows = match plan.coding() {
-            Coding::TwoWindows(windows) if plan.layout().blocks() <= MOST_BLOCKS => Some(windows),
-            _ => None,
-        };
+        let windows = two_windows_only("wgpu", plan.coding())?.filter(|_| plan.layout().blocks() <= MOST_BLOCKS);
         let bound = match &destination {
             Destination::Memory(bytes) => Bound::new(&bytes.part(0..plan.target_len()), limit),
             Destination::Host(_) => None,
