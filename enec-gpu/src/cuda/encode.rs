@@ -6,7 +6,7 @@ mod filling;
 use std::ops::Range;
 use std::sync::Arc;
 
-use enec_core::{CheckedEncodeJob, Error, Result};
+use enec_core::{CheckedEncodeJob, Error, Result, two_windows_only};
 use enec_format::geometry::{BLOCK_TILES, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
 use enec_format::geometry::{TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 use enec_format::{BlockEntry, EncodeOutcome, EncodePlan, Layout, TwoWindows};
