@@ -1,4 +1,5 @@
-// Decodes: one workgroup per block, 16 bytes of each row (a mask byte's 8 lanes, as 4 words of 2) with each invocation. Behind common.wgsl.
+// Decodes: one workgroup per block, 16 bytes of each row (a mask byte's 8 lanes, as 4 words of 2) with each turn of an invocation, and nothing
+// between invocations: a barrier makes a software device set each of them aside and take it up again. Behind common.wgsl.
 //
 // Nearly all is loads, shifts and stores that every invocation does: devices run both sides of a branch that their lanes disagree on, and software
 // devices run both sides of any.
@@ -36,8 +37,9 @@ struct Part {
 // Pieces of a row.
 const PIECES: u32 = COLUMNS / 4u;
 
-// Wide lanes in each tile of the block.
-var<workgroup> tile_wide: array<u32, BLOCK_TILES>;
+// Invocations that share half a row of a tile, and halves of tiles for each invocation.
+const HALF_ROW: u32 = PIECES / 2u;
+const TURNS: u32 = 2u * BLOCK_TILES * HALF_ROW / DECODE_INVOCATIONS;
 
 // A piece of all rows of a tile.
 alias Rows = array<vec4<u32>, ROWS>;
@@ -52,8 +54,26 @@ fn relative_end(entry: u32, part: u32) -> u32 {
 }
 
 fn ones(bits: vec4<u32>) -> u32 {
-    let counts = countOneBits(bits);
-    return counts.x + counts.y + counts.z + counts.w;
+    return sum(countOneBits(bits));
+}
+
+// Wide lanes of a tile of the block, none behind its last.
+fn wide_in(mask: u32, tile: u32, tiles: u32) -> u32 {
+    return select(0u, ones(pieces[mask + tile]), tile < tiles);
+}
+
+// The same of four tiles.
+fn wide_in_four(mask: u32, tile: u32, tiles: u32) -> vec4<u32> {
+    return vec4<u32>(
+        wide_in(mask, tile, tiles),
+        wide_in(mask, tile + 1u, tiles),
+        wide_in(mask, tile + 2u, tiles),
+        wide_in(mask, tile + 3u, tiles),
+    );
+}
+
+fn sum(numbers: vec4<u32>) -> u32 {
+    return numbers.x + numbers.y + numbers.z + numbers.w;
 }
 
 // Adds to a row what word `index` of strings of `width` bits per row holds of it, `lift` bits further up.
@@ -96,25 +116,54 @@ fn add_known(rows: ptr<function, Rows>, at: u32, index: u32) {
 
 // The 16-bit word of a wide lane, zero if the lane is not wide or the segment ends before.
 fn segment_word(at: u32, end: u32, is_wide: bool) -> u32 {
-    if is_wide && at < end {
-        return (words[at >> 1u] >> ((at & 1u) * 16u)) & 0xFFFFu;
-    }
-    return 0u;
+    // Loaded in any case: on software devices a branch costs more.
+    let word = (words[at >> 1u] >> ((at & 1u) * 16u)) & 0xFFFFu;
+    return select(0u, word, is_wide && at < end);
 }
 
-// The words of 8 lanes, `at` being that of the first wide one.
-fn segment_words(at: u32, end: u32, lanes: u32) -> vec4<u32> {
-    let b = vec4<u32>(lanes & 1u, (lanes >> 1u) & 1u, (lanes >> 2u) & 1u, (lanes >> 3u) & 1u);
-    let c = vec4<u32>((lanes >> 4u) & 1u, (lanes >> 5u) & 1u, (lanes >> 6u) & 1u, (lanes >> 7u) & 1u);
-    let at_2 = at + b.x + b.y;
-    let at_4 = at_2 + b.z + b.w;
-    let at_6 = at_4 + c.x + c.y;
-    return vec4<u32>(
-        segment_word(at, end, b.x != 0u) | (segment_word(at + b.x, end, b.y != 0u) << 16u),
-        segment_word(at_2, end, b.z != 0u) | (segment_word(at_2 + b.z, end, b.w != 0u) << 16u),
-        segment_word(at_4, end, c.x != 0u) | (segment_word(at_4 + c.x, end, c.y != 0u) << 16u),
-        segment_word(at_6, end, c.z != 0u) | (segment_word(at_6 + c.z, end, c.w != 0u) << 16u),
-    );
+// Adds to rows `first` to `first + 3` what their string holds of them, to the lane that `component` and `lift` tell.
+fn add_four(rows: ptr<function, Rows>, first: u32, string: u32, width: u32, lift: u32, component: vec4<u32>) {
+    let field = low_bits(width) & 0xFFu;
+    (*rows)[first] |= vec4<u32>((string & field) << lift) & component;
+    (*rows)[first + 1u] |= vec4<u32>(((string >> width) & field) << lift) & component;
+    (*rows)[first + 2u] |= vec4<u32>(((string >> (2u * width)) & field) << lift) & component;
+    (*rows)[first + 3u] |= vec4<u32>(((string >> (3u * width)) & field) << lift) & component;
+}
+
+// Adds the high bits of the wide lanes among 8, one lane after the other: few are wide. `at` is the place of the first one's first word.
+fn add_high(rows: ptr<function, Rows>, at: u32, stride: u32, end: u32, lanes: u32, width: u32, lift: u32) {
+    // The loops test at their ends, which spares a software device a whole turn; without a lane or with a width of 0 they add nothing.
+    var left = lanes;
+    var first = at;
+    loop {
+        // Four rows in each, of 8 bits at most.
+        var strings = vec4<u32>(0u);
+        var index = 0u;
+        loop {
+            let word = vec4<u32>(segment_word(first + index * stride, end, left != 0u));
+            // Where the word's bits belong in each string.
+            let up = vec4<i32>(i32(index * 16u)) - vec4<i32>(0, 4, 8, 12) * i32(width);
+            let down = vec4<u32>(clamp(-up, vec4<i32>(0), vec4<i32>(16)));
+            let moved = (word << vec4<u32>(max(up, vec4<i32>(0)) & vec4<i32>(31))) >> down;
+            strings |= select(moved, vec4<u32>(0u), up >= vec4<i32>(32));
+            index++;
+            continuing {
+                break if index >= width;
+            }
+        }
+        let lane = firstTrailingBit(left) & 7u;
+        let component = select(vec4<u32>(0u), vec4<u32>(0xFFFFFFFFu), vec4<u32>(0u, 1u, 2u, 3u) == vec4<u32>(lane >> 1u));
+        let place = lift + (lane & 1u) * 16u;
+        add_four(rows, 0u, strings.x, width, place, component);
+        add_four(rows, 4u, strings.y, width, place, component);
+        add_four(rows, 8u, strings.z, width, place, component);
+        add_four(rows, 12u, strings.w, width, place, component);
+        first++;
+        left &= left - 1u;
+        continuing {
+            break if left == 0u;
+        }
+    }
 }
 
 // Joins a row and writes it. `extra` are the rows of the extra plane, of F32 the piece itself.
@@ -167,15 +216,6 @@ fn decode(
     let block = number - parts.list[part].first_block;
     let block_tiles = min(parts.list[part].tiles - block * BLOCK_TILES, BLOCK_TILES);
     let mask = parts.list[part].mask / 4u + block * BLOCK_TILES;
-    if invocation < BLOCK_TILES {
-        var wide = 0u;
-        if invocation < block_tiles {
-            wide = ones(pieces[mask + invocation]);
-        }
-        tile_wide[invocation] = wide;
-    }
-    workgroupBarrier();
-
     let width = width_of(part);
     let has_entry_before = parts.list[part].has_entry_before;
     let entry = parts.list[part].table + 2u * (block + has_entry_before);
@@ -194,11 +234,9 @@ fn decode(
     let high = parts.list[part].high * 2u;
     start = high + start * UNIT_WORDS * 2u;
     end = high + end * UNIT_WORDS * 2u;
-    var wide = 0u;
-    for (var tile = 0u; tile < BLOCK_TILES; tile++) {
-        wide += tile_wide[tile];
-    }
-    let stride = (wide + 15u) & 0xFFFFFFF0u;
+    let wide_low = wide_in_four(mask, 0u, block_tiles);
+    let wide_high = wide_in_four(mask, 4u, block_tiles);
+    let stride = (sum(wide_low + wide_high) + 15u) & 0xFFFFFFF0u;
     let wide_width = (head >> 8u) & 0xFFu;
     let high_width = min(wide_width - min(wide_width, width), exponent_bits() - width);
     let wide_base = head & ((1u << exponent_bits()) - 1u);
@@ -211,16 +249,21 @@ fn decode(
     let low_plane = parts.list[part].low_plane / 4u;
     let target_start = parts.list[part].target_start / 4u;
 
-    let piece = invocation % PIECES;
-    for (var tile = first_tile + invocation / PIECES; tile < end_tile; tile += DECODE_INVOCATIONS / PIECES) {
+    // Both halves of a tile one after the other: a software device runs few invocations at once and all their turns before others, and so writes
+    // whole tiles.
+    let first_turn = TURNS * (invocation / HALF_ROW);
+    let end_turn = min(2u * end_tile, first_turn + TURNS);
+    for (var turn = max(2u * first_tile, first_turn); turn < end_turn; turn++) {
+        let tile = turn / 2u;
+        let piece = (turn & 1u) * HALF_ROW + invocation % HALF_ROW;
         // The lanes' bits in the mask, and those before them.
         let bits = pieces[mask + tile];
         let bit = vec4<i32>(i32(piece * 8u)) - vec4<i32>(0, 32, 64, 96);
         let below = (vec4<u32>(1u) << vec4<u32>(clamp(bit, vec4<i32>(0), vec4<i32>(31)))) - vec4<u32>(1u);
         var rank = ones(bits & select(below, vec4<u32>(0xFFFFFFFFu), bit >= vec4<i32>(32)));
-        for (var before = 0u; before < BLOCK_TILES; before++) {
-            rank += select(0u, tile_wide[before], before < tile);
-        }
+        let before = vec4<u32>(0u, 1u, 2u, 3u);
+        rank += sum(select(vec4<u32>(0u), wide_low, before < vec4<u32>(tile)));
+        rank += sum(select(vec4<u32>(0u), wide_high, before + vec4<u32>(4u) < vec4<u32>(tile)));
         let lane_words = select(vec2<u32>(bits.x, bits.z), vec2<u32>(bits.y, bits.w), vec2<bool>((piece & 4u) != 0u));
         let lanes = (select(lane_words.x, lane_words.y, piece >= 8u) >> ((piece & 3u) * 8u)) & 0xFFu;
         let base_bits = vec4<u32>(lanes, lanes >> 2u, lanes >> 4u, lanes >> 6u);
@@ -255,14 +298,7 @@ fn decode(
             add_known(&q, low, 6u);
             add_known(&q, low, 7u);
         }
-        var index = 0u;
-        loop {
-            add(&q, segment_words(start + index * stride + rank, end, lanes), index, high_width, width);
-            index++;
-            continuing {
-                break if index >= high_width;
-            }
-        }
+        add_high(&q, start + rank, stride, end, lanes, high_width, width);
         var extra = Rows();
         let extra_at = extra_plane + plane_tile * (extra_words() / 4u) + piece;
         if DTYPE == F16 {

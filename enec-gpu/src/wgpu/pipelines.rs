@@ -153,7 +153,7 @@ impl Pipelines {
     }
 
     fn compile(&self, device: &wgpu::Device, key: Key) -> wgpu::ComputePipeline {
-        let (source, entry_point) = source(key.kernel);
+        let (source, entry_point) = source(key.kernel, decode_invocations(device.adapter_info().subgroup_max_size));
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some(entry_point),
             source: wgpu::ShaderSource::Wgsl(source.into()),
@@ -203,8 +203,15 @@ fn layout(device: &wgpu::Device, bindings: &[bool]) -> wgpu::BindGroupLayout {
     device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries })
 }
 
+/// Invocations of a workgroup that decodes. They have nothing to do with each other, but what they have to find out first they all do, so they
+/// are as few as the device runs at once.
+fn decode_invocations(subgroup: u32) -> u32 {
+    // From half a row to half a block.
+    subgroup.clamp(8, 64).next_power_of_two()
+}
+
 /// The text of a kernel and the name of its entry point.
-fn source(kernel: Kernel) -> (String, &'static str) {
+fn source(kernel: Kernel, decode_invocations: u32) -> (String, &'static str) {
     const COMMON: &str = include_str!("../../kernels/common.wgsl");
     const ENCODE_PART: &str = include_str!("../../kernels/encode_part.wgsl");
     let (parts, entry_point): (&[&str], _) = match kernel {
@@ -215,11 +222,11 @@ fn source(kernel: Kernel) -> (String, &'static str) {
         Kernel::Copy => (&[include_str!("../../kernels/copy.wgsl")], "copy"),
         Kernel::Move => (&[include_str!("../../kernels/move.wgsl")], "move_bytes"),
     };
-    (constants() + &parts.concat(), entry_point)
+    (constants(decode_invocations) + &parts.concat(), entry_point)
 }
 
 /// What the kernels need to know of the format, from the format itself.
-fn constants() -> String {
+fn constants(decode_invocations: u32) -> String {
     let constants = [
         ("ROWS", ROWS),
         ("LANES", LANES),
@@ -235,7 +242,7 @@ fn constants() -> String {
         ("F32", Dtype::F32 as usize),
         ("GENERIC", GENERIC as usize),
         ("INVOCATIONS", INVOCATIONS as usize),
-        ("DECODE_INVOCATIONS", 64),
+        ("DECODE_INVOCATIONS", decode_invocations as usize),
         ("SCAN_INVOCATIONS", 64),
     ];
     constants.into_iter().fold(String::new(), |mut text, (name, value)| {
@@ -256,6 +263,15 @@ mod tests {
             let (columns, rows) = dispatch_size(workgroups, DIMENSION);
             assert!(columns <= DIMENSION && rows <= DIMENSION);
             assert!(columns * rows >= workgroups && columns * rows < workgroups + rows.max(1));
+        }
+    }
+
+    #[test]
+    fn decoding_workgroups_share_out_a_block() {
+        for subgroup in [0, 1, 4, 8, 16, 24, 32, 64, 128] {
+            // Pieces of 8 lanes, half a row of them at a time.
+            let invocations = decode_invocations(subgroup) as usize;
+            assert!(invocations.is_multiple_of(8) && (BLOCK_TILES * LANES / 8).is_multiple_of(invocations));
         }
     }
 
