@@ -21,11 +21,7 @@ impl Codec {
         if others.is_empty() {
             return Ok(in_order(results));
         }
-        let mut staged = Vec::with_capacity(others.len());
-        for (index, job) in others {
-            let (plan, source, target, pieces) = job.into_parts();
-            staged.push(Staged::new(self.backend().as_ref(), index, plan, source, target, pieces)?);
-        }
+        let mut staged = stage(self.backend().as_ref(), others, EncodeJob::into_parts)?;
         let outcomes = match self.fallback() {
             Some(fallback) => {
                 let jobs = staged.iter_mut().map(|job| {
@@ -60,11 +56,7 @@ impl Codec {
         if others.is_empty() {
             return Ok(in_order(results));
         }
-        let mut staged = Vec::with_capacity(others.len());
-        for (index, job) in others {
-            let (plan, source, target, pieces) = job.into_parts();
-            staged.push(Staged::new(self.backend().as_ref(), index, plan, source, target, pieces)?);
-        }
+        let mut staged = stage(self.backend().as_ref(), others, DecodeJob::into_parts)?;
         let decoded = match self.fallback() {
             Some(fallback) => {
                 let jobs = staged.iter_mut().map(|job| {
@@ -137,6 +129,18 @@ struct Staged<'a, Plan> {
     pieces: Option<&'a dyn PieceSink>,
 }
 
+/// What a job is taken apart into.
+type Parts<'a, Plan> = (Plan, Source<'a>, Target<'a>, Option<&'a dyn PieceSink>);
+
+/// Brings the jobs' sources to host memory.
+fn stage<'a, J, Plan>(
+    backend: &dyn Backend,
+    jobs: Vec<Indexed<J>>,
+    parts: impl Fn(J) -> Parts<'a, Plan>,
+) -> Result<Vec<Staged<'a, Plan>>> {
+    jobs.into_iter().map(|(index, job)| Staged::new(backend, index, parts(job))).collect()
+}
+
 enum StagedTarget<'a> {
     Host(&'a mut [u8]),
     /// Host memory, and where its bytes belong.
@@ -144,14 +148,8 @@ enum StagedTarget<'a> {
 }
 
 impl<'a, Plan> Staged<'a, Plan> {
-    fn new(
-        backend: &dyn Backend,
-        index: usize,
-        plan: Plan,
-        source: Source<'a>,
-        target: Target<'a>,
-        pieces: Option<&'a dyn PieceSink>,
-    ) -> Result<Self> {
+    fn new(backend: &dyn Backend, index: usize, parts: Parts<'a, Plan>) -> Result<Self> {
+        let (plan, source, target, pieces) = parts;
         let source = match source {
             Source::Host(bytes) => Cow::Borrowed(bytes),
             Source::Device(slice) => {

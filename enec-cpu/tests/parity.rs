@@ -8,12 +8,9 @@
 
 mod common;
 
-use common::{Random, backends, decode, encode, inputs, windows};
+use common::{COUNTS, Random, backends, check, check_ranges, decode, encode, inputs, windows};
 use enec_format::geometry::{LANES, TILE_ELEMENTS};
 use enec_format::{Coding, DecodePlan, Dtype, EncodeOutcome, EncodePlan, Stream, TwoWindows, reference};
-
-/// Around every edge of tile and block.
-const COUNTS: [usize; 9] = [2048, 2049, 4096, 6143, 14336, 16383, 16384, 16385, 40000];
 
 #[test]
 fn every_width_and_input_encodes_and_decodes_like_the_reference() {
@@ -33,26 +30,6 @@ fn every_width_and_input_encodes_and_decodes_like_the_reference() {
     }
 }
 
-fn check(
-    backends: &[std::sync::Arc<dyn enec_core::Backend>],
-    plan: &EncodePlan,
-    source: &[u8],
-    shift: usize,
-    what: &str,
-) {
-    let expected = reference::encode_plan(plan, source).unwrap();
-    let stream = Stream::open(&expected).unwrap();
-    assert_eq!(reference::decode_stream(&stream).unwrap(), source, "{what}: the reference itself");
-    for backend in backends {
-        let what = format!("{} {what}", backend.info().variant);
-        let (outcome, body) = encode(&**backend, plan, source, shift, None);
-        assert_eq!(plan.written(outcome).unwrap(), *stream.layout(), "{what}");
-        assert!(body == expected[64..], "{what}: encoded bytes differ");
-        let decoded = decode(&**backend, &DecodePlan::whole(&stream), &expected, shift, None);
-        assert!(decoded == source, "{what}: decoded bytes differ");
-    }
-}
-
 #[test]
 fn ranges_of_tiles_start_and_end_anywhere() {
     let backends = backends();
@@ -62,20 +39,8 @@ fn ranges_of_tiles_start_and_end_anywhere() {
         let (_, source) = inputs(dtype, 60_001, windows.common_base(), 2).swap_remove(0);
         let stream = reference::encode_plan(&EncodePlan::window(dtype, windows, 60_001, 0).unwrap(), &source).unwrap();
         let stream = Stream::open(&stream).unwrap();
-        let tiles = stream.layout().tiles;
-        assert_eq!(tiles, 29);
-        for round in 0..60 {
-            let start = random.below(tiles as u64 + 1) as usize;
-            let end = start + random.below((tiles - start) as u64 + 1) as usize;
-            let tail = end == tiles && round % 2 == 0;
-            let plan = DecodePlan::whole(&stream).with_tiles(start..end, tail).unwrap();
-            let tile_bytes = TILE_ELEMENTS * dtype.element_bytes();
-            let expected = &source[start * tile_bytes..if tail { source.len() } else { end * tile_bytes }];
-            for backend in &backends {
-                let decoded = decode(&**backend, &plan, stream.bytes(), round, None);
-                assert!(decoded == expected, "{} {dtype:?} {start}..{end}", backend.info().variant);
-            }
-        }
+        assert_eq!(stream.layout().tiles, 29);
+        check_ranges(&backends, &stream, &source, random);
     }
 }
 

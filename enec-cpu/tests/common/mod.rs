@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use enec_core::{Backend, DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, OpenOptions, PieceSink, Source, Target};
 use enec_format::geometry::{LANES, TILE_ELEMENTS};
-use enec_format::{Cascade, DecodePlan, Dtype, EncodeOutcome, EncodePlan, TwoWindows};
+use enec_format::{Cascade, DecodePlan, Dtype, EncodeOutcome, EncodePlan, Stream, TwoWindows, reference};
 
 /// One backend for each variant of the kernels.
 pub(crate) fn backends() -> Vec<Arc<dyn Backend>> {
@@ -200,4 +200,39 @@ pub(crate) fn cascades(dtype: Dtype) -> impl Iterator<Item = Cascade> {
             Cascade::new(dtype, &symbols).unwrap()
         })
     })
+}
+
+/// Counts of elements around every edge of tile and block.
+pub(crate) const COUNTS: [usize; 9] = [2048, 2049, 4096, 6143, 14336, 16383, 16384, 16385, 40000];
+
+/// That every backend encodes and decodes as the reference does.
+pub(crate) fn check(backends: &[Arc<dyn Backend>], plan: &EncodePlan, source: &[u8], shift: usize, what: &str) {
+    let expected = reference::encode_plan(plan, source).unwrap();
+    let stream = Stream::open(&expected).unwrap();
+    assert_eq!(reference::decode_stream(&stream).unwrap(), source, "{what}: the reference itself");
+    for backend in backends {
+        let what = format!("{} {what}", backend.info().variant);
+        let (outcome, body) = encode(&**backend, plan, source, shift, None);
+        assert_eq!(plan.written(outcome).unwrap(), *stream.layout(), "{what}");
+        assert!(body == expected[stream.layout().front_len()..], "{what}: encoded bytes differ");
+        let decoded = decode(&**backend, &DecodePlan::whole(&stream), &expected, shift, None);
+        assert!(decoded == source, "{what}: decoded bytes differ");
+    }
+}
+
+/// That every backend decodes any range of a tensor's tiles, with and without what follows them.
+pub(crate) fn check_ranges(backends: &[Arc<dyn Backend>], stream: &Stream<'_>, source: &[u8], random: &mut Random) {
+    let (dtype, tiles) = (stream.layout().dtype, stream.layout().tiles);
+    for round in 0..60 {
+        let start = random.below(tiles as u64 + 1) as usize;
+        let end = start + random.below((tiles - start) as u64 + 1) as usize;
+        let tail = end == tiles && round % 2 == 0;
+        let plan = DecodePlan::whole(stream).with_tiles(start..end, tail).unwrap();
+        let tile_bytes = TILE_ELEMENTS * dtype.element_bytes();
+        let expected = &source[start * tile_bytes..if tail { source.len() } else { end * tile_bytes }];
+        for backend in backends {
+            let decoded = decode(&**backend, &plan, stream.bytes(), round, None);
+            assert!(decoded == expected, "{} {dtype:?} {start}..{end}", backend.info().variant);
+        }
+    }
 }

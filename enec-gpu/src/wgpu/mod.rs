@@ -19,6 +19,7 @@
 
 mod adapter;
 mod backend;
+mod commands;
 mod decode;
 mod encode;
 mod gpu;

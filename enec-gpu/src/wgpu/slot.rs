@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use enec_core::Result;
 
-use crate::wgpu::gpu::{BINDING_ALIGNMENT, Gpu, lock};
+use crate::wgpu::commands::{Commands, Step, bind_group, binding};
+use crate::wgpu::gpu::{Gpu, lock};
 use crate::wgpu::memory::{Bytes, USAGE};
-use crate::wgpu::pipelines::{INVOCATIONS, Kernel, Key, dispatch_size};
-use crate::wgpu::window::{Bound, Dispatch, Place, Space, To, Window, count};
+use crate::wgpu::pipelines::{Kernel, Key, dispatch_size};
+use crate::wgpu::window::{Bound, Dispatch, Place, Space, To, Window};
 
 /// Bytes of the smallest buffer: growing is for the large ones.
 const SMALLEST: u64 = 64 << 10;
@@ -121,7 +122,7 @@ impl Slot {
             let gathered: Vec<_> = gathered.collect();
             let dispatches: Vec<_> = window.dispatches.iter().map(|dispatch| commands.plan_parts(dispatch)).collect();
             let results = self.plan_results(gpu, &mut commands, &window.results);
-            let orders = self.orders.at_least(gpu, commands.orders.len() as u64);
+            let orders = self.orders.at_least(gpu, commands.orders_len());
 
             let uploaded = self.stage(gpu, &window.host, window.input)?;
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -154,7 +155,7 @@ impl Slot {
         gpu.checked(|| {
             let mut commands = Commands::new(gpu);
             let results = self.plan_results(gpu, &mut commands, results);
-            let orders = self.orders.at_least(gpu, commands.orders.len() as u64);
+            let orders = self.orders.at_least(gpu, commands.orders_len());
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             results.iter().for_each(|steps| commands.record(&mut encoder, &orders, steps));
             self.has_status = false;
@@ -438,127 +439,4 @@ impl Slot {
             pending.changed.notify_all();
         });
     }
-}
-
-impl Bytes {
-    fn binding(&self) -> wgpu::BufferBinding<'_> {
-        binding(&self.buffer, self.offset, self.len as u64)
-    }
-}
-
-fn binding(buffer: &wgpu::Buffer, offset: u64, size: u64) -> wgpu::BufferBinding<'_> {
-    wgpu::BufferBinding { buffer, offset, size: std::num::NonZero::new(size) }
-}
-
-fn bind_group(gpu: &Gpu, kernel: Kernel, bindings: &[wgpu::BufferBinding<'_>]) -> wgpu::BindGroup {
-    let entries: Vec<_> = (0..)
-        .zip(bindings)
-        .map(|(binding, buffer)| wgpu::BindGroupEntry {
-            binding,
-            resource: wgpu::BindingResource::Buffer(buffer.clone()),
-        })
-        .collect();
-    let layout = gpu.pipelines.layout(kernel);
-    gpu.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })
-}
-
-/// One step of a move of bytes.
-#[derive(Debug)]
-enum Step {
-    /// Whole words.
-    Copy { from: wgpu::Buffer, from_offset: u64, to: wgpu::Buffer, to_offset: u64, len: u64 },
-    /// Bytes at offsets that are no words, by a kernel with the order at this offset.
-    Kernel { order: u64, from: Bytes, to: Bytes, words: u32 },
-}
-
-/// Bytes of an order of the kernel that moves bytes.
-const ORDER_BYTES: u64 = 12;
-
-/// Commands of one submission with the orders that its kernels read.
-struct Commands<'g> {
-    gpu: &'g Gpu,
-    orders: Vec<u8>,
-}
-
-impl<'g> Commands<'g> {
-    fn new(gpu: &'g Gpu) -> Self {
-        Self { gpu, orders: Vec::new() }
-    }
-
-    fn order(&mut self, words: impl IntoIterator<Item = u32>) -> (u64, u64) {
-        self.orders.resize(self.orders.len().next_multiple_of(usize::try_from(BINDING_ALIGNMENT).unwrap_or(256)), 0);
-        let start = self.orders.len();
-        self.orders.extend(words.into_iter().flat_map(u32::to_le_bytes));
-        (start as u64, (self.orders.len() - start) as u64)
-    }
-
-    fn plan_parts(&mut self, dispatch: &Dispatch) -> (u64, u64) {
-        let head = [dispatch.count, dispatch.blocks];
-        self.order(head.into_iter().chain(dispatch.parts.iter().copied()))
-    }
-
-    /// Plans a move between different buffers.
-    fn plan_move(&mut self, from: &Bytes, to: &Bytes) -> Vec<Step> {
-        let mut steps = Vec::new();
-        let mut moved = 0;
-        if from.is_aligned() && to.is_aligned() {
-            moved = from.len / 4 * 4;
-            if moved > 0 {
-                steps.push(Step::Copy {
-                    from: from.buffer.clone(),
-                    from_offset: from.offset,
-                    to: to.buffer.clone(),
-                    to_offset: to.offset,
-                    len: moved as u64,
-                });
-            }
-        }
-        if moved < from.len {
-            let length = (from.len - moved) as u64;
-            let (from, from_start) = around(&from.part(moved..from.len));
-            let (to, to_start) = around(&to.part(moved..to.len));
-            let words = count((to_start + length).div_ceil(4) - to_start / 4);
-            let (order, _) = self.order([count(from_start), count(to_start), count(length)]);
-            steps.push(Step::Kernel { order, from, to, words });
-        }
-        steps
-    }
-
-    fn record(&self, encoder: &mut wgpu::CommandEncoder, orders: &wgpu::Buffer, steps: &[Step]) {
-        for step in steps {
-            match step {
-                Step::Copy { from, from_offset, to, to_offset, len } => {
-                    encoder.copy_buffer_to_buffer(from, *from_offset, to, *to_offset, *len);
-                }
-                Step::Kernel { order, from, to, words } => {
-                    let bindings = [binding(orders, *order, ORDER_BYTES), from.binding(), to.binding()];
-                    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-                    pass.set_pipeline(&self.gpu.pipelines.get(&self.gpu.device, Key::of(Kernel::Move)));
-                    pass.set_bind_group(0, &bind_group(self.gpu, Kernel::Move, &bindings), &[]);
-                    let (columns, rows) = dispatch_size(words.div_ceil(INVOCATIONS), self.gpu.dimension);
-                    pass.dispatch_workgroups(columns, rows, 1);
-                }
-            }
-        }
-    }
-
-    fn submit(
-        &self,
-        encoder: wgpu::CommandEncoder,
-        orders: &wgpu::Buffer,
-        submission: &mut Option<wgpu::SubmissionIndex>,
-    ) {
-        if !self.orders.is_empty() {
-            self.gpu.queue.write_buffer(orders, 0, &self.orders);
-        }
-        *submission = Some(self.gpu.queue.submit([encoder.finish()]));
-    }
-}
-
-/// What is bound to reach bytes at any offset, and where they begin there.
-fn around(bytes: &Bytes) -> (Bytes, u64) {
-    let offset = bytes.offset / BINDING_ALIGNMENT * BINDING_ALIGNMENT;
-    let start = bytes.offset - offset;
-    let len = (start + bytes.len as u64).next_multiple_of(4);
-    (Bytes { buffer: bytes.buffer.clone(), offset, len: usize::try_from(len).unwrap_or(usize::MAX) }, start)
 }
