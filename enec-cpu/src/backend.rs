@@ -112,6 +112,8 @@ impl Backend for CpuBackend {
         self.in_turn(uses_device, || unsafe {
             match self.variant {
                 #[cfg(target_arch = "x86_64")]
+                Variant::Avx512(kernels) => encode::run(kernels, &self.workers, &mut checked),
+                #[cfg(target_arch = "x86_64")]
                 Variant::Avx2(kernels) => encode::run(kernels, &self.workers, &mut checked),
                 Variant::Portable(kernels) => encode::run(kernels, &self.workers, &mut checked),
                 Variant::Scalar(kernels) => encode::run(kernels, &self.workers, &mut checked),
@@ -129,6 +131,8 @@ impl Backend for CpuBackend {
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
             match self.variant {
+                #[cfg(target_arch = "x86_64")]
+                Variant::Avx512(kernels) => decode::run(kernels, &self.workers, &mut checked),
                 #[cfg(target_arch = "x86_64")]
                 Variant::Avx2(kernels) => decode::run(kernels, &self.workers, &mut checked),
                 Variant::Portable(kernels) => decode::run(kernels, &self.workers, &mut checked),

@@ -3,7 +3,7 @@
 use enec_core::{Error, Result};
 
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::Avx2;
+use crate::kernels::{Avx2, Avx512};
 use crate::kernels::{Portable, Scalar};
 
 /// The environment variable that names the kernels when the options do not.
@@ -12,6 +12,9 @@ pub(crate) const ENVIRONMENT: &str = "ENEC_CPU";
 /// Kernels that this processor can run; the value is the proof.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Variant {
+    /// 512-bit x86 vectors.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
     /// 256-bit x86 vectors.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
@@ -25,7 +28,7 @@ impl Variant {
     /// Those that can run here, best first.
     pub(crate) fn available() -> Vec<Self> {
         #[cfg(target_arch = "x86_64")]
-        let best = Avx2::new().map(Variant::Avx2);
+        let best = Avx512::new().map(Variant::Avx512).into_iter().chain(Avx2::new().map(Variant::Avx2));
         #[cfg(not(target_arch = "x86_64"))]
         let best = None;
         best.into_iter().chain([Variant::Portable(Portable), Variant::Scalar(Scalar)]).collect()
@@ -51,7 +54,7 @@ impl Variant {
         let available = Self::available();
         available.iter().copied().find(|variant| variant.name() == name).ok_or_else(|| {
             let usable: Vec<String> = available.iter().map(|variant| format!("`{}`", variant.name())).collect();
-            let why = if name == "avx2" { "this processor cannot run" } else { "there are no" };
+            let why = if ["avx2", "avx512"].contains(&name) { "this processor cannot run" } else { "there are no" };
             let reason = format!("{why} kernels `{name}`; use one of {}", usable.join(", "));
             Error::Unavailable { backend: "cpu".into(), reason }
         })
@@ -60,6 +63,8 @@ impl Variant {
     /// The name that users type.
     pub(crate) const fn name(self) -> &'static str {
         match self {
+            #[cfg(target_arch = "x86_64")]
+            Variant::Avx512(_) => "avx512",
             #[cfg(target_arch = "x86_64")]
             Variant::Avx2(_) => "avx2",
             Variant::Portable(_) => "portable",

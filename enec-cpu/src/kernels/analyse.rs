@@ -6,7 +6,7 @@ use enec_format::geometry::{ROWS, TILE_MASK_BYTES};
 use enec_format::{TwoWindows, wide_lanes};
 
 use super::WideLanes;
-use super::float::{Float, VECTORS};
+use super::float::Float;
 use super::isa::{Isa, Kernel};
 
 /// See [`Kernels::analyse`](super::Kernels::analyse).
@@ -32,39 +32,33 @@ impl<F: Float> Kernel for Analyse<'_, '_, F> {
         let tiles = elements.chunks_exact(F::DTYPE.tile_bytes());
         for (tile, mask) in tiles.zip(mask.as_chunks_mut::<TILE_MASK_BYTES>().0) {
             show(tile);
-            for (quarter, mask) in
-                mask.as_chunks_mut::<{ TILE_MASK_BYTES * AT_ONCE / VECTORS }>().0.iter_mut().enumerate()
-            {
-                let bounds = lane_ranges::<I, F>(isa, tile, AT_ONCE * quarter);
-                let mut wide = [isa.splat(0); AT_ONCE];
+            for first in (0..I::VECTORS).step_by(AT_ONCE) {
+                let bounds = lane_ranges::<I, F>(isa, tile, first);
+                let mut wide = [isa.mask(0); AT_ONCE];
                 for (wide, (smallest, largest)) in wide.iter_mut().zip(bounds) {
-                    *wide = isa.or(isa.greater(largest, largest_common), isa.greater(smallest_common, smallest));
+                    *wide = isa.either(isa.greater(largest, largest_common), isa.greater(smallest_common, smallest));
                 }
-                for (pair, mask) in mask.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-                    *mask = isa.lane_bits(wide[2 * pair], wide[2 * pair + 1]).to_le_bytes();
-                }
+                isa.store_masks(wide, &mut mask[first * I::LANES / 8..]);
                 for ((smallest, largest), wide) in bounds.into_iter().zip(wide) {
                     smallest_wide = isa.smaller(smallest_wide, isa.select(wide, smallest, isa.splat(0xFFFF)));
-                    largest_wide = isa.larger(largest_wide, isa.and(wide, largest));
+                    largest_wide = isa.larger(largest_wide, isa.select(wide, largest, isa.splat(0)));
                 }
             }
         }
         WideLanes::new(
             windows,
             wide_lanes(mask),
-            words(isa, smallest_wide).into_iter().fold(u8::MAX, |a, b| a.min(b[0])),
-            words(isa, largest_wide).into_iter().fold(0, |a, b| a.max(b[0])),
+            low_bytes(isa, smallest_wide).into_iter().fold(u8::MAX, u8::min),
+            low_bytes(isa, largest_wide).into_iter().fold(0, u8::max),
         )
     }
 }
 
-/// Vectors of a row that are read one after the other, row after row: two whole cache lines of 16-bit words. In this order the
+/// Vectors of a row that are read one after the other, row after row: two whole cache lines of 16-bit words or more. In this order the
 /// processor's own prefetching follows; a vector of every row at a time halves the speed at which memory is read.
 const AT_ONCE: usize = 4;
 
-const _: () = assert!(VECTORS.is_multiple_of(AT_ONCE) && TILE_MASK_BYTES * AT_ONCE / VECTORS == 8);
-
-/// Smallest and largest exponents of 16 lanes each, from vector `first` on.
+/// Smallest and largest exponents of the lanes of some vectors, from vector `first` on.
 #[inline(always)]
 fn lane_ranges<I: Isa, F: Float>(isa: I, tile: &[u8], first: usize) -> [(I::Vector, I::Vector); AT_ONCE] {
     // Without the sign, and unsigned, words compare as their exponents do.
@@ -84,11 +78,14 @@ fn lane_ranges<I: Isa, F: Float>(isa: I, tile: &[u8], first: usize) -> [(I::Vect
     bounds
 }
 
+/// The low byte of each lane; those of the first lane again where a vector has less than 32.
 #[inline(always)]
-fn words<I: Isa>(isa: I, vector: I::Vector) -> [[u8; 2]; 16] {
-    let mut bytes = [0; 32];
-    isa.store(vector, &mut bytes);
-    let mut words = [[0; 2]; 16];
-    words.copy_from_slice(bytes.as_chunks().0);
-    words
+fn low_bytes<I: Isa>(isa: I, vector: I::Vector) -> [u8; 32] {
+    let mut words = [0; 64];
+    isa.store(vector, &mut words, 0);
+    let mut bytes = [words[0]; 32];
+    for (byte, word) in bytes.iter_mut().zip(words.as_chunks::<2>().0).take(I::LANES) {
+        *byte = word[0];
+    }
+    bytes
 }

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use self::bmi2::Bmi2;
 use super::cascade::{PlaceTable, Tables};
-use super::isa::{BitKernel, Isa, Kernel};
+use super::isa::{BitKernel, Isa, Kernel, NarrowIsa};
 use super::scratch::WideRows;
 
 /// Proof that the processor has AVX2.
@@ -39,10 +39,10 @@ macro_rules! intrinsic {
 
 impl Isa for Avx2 {
     type Vector = __m256i;
-    type Table = __m256i;
+    type Mask = __m256i;
+    type Narrow = Self;
+    const LANES: usize = 16;
     const FIXED_WIDTHS: bool = true;
-    // Unpacking works within 128 bits.
-    const LANE_PAIRS: [usize; 8] = [0, 1, 4, 5, 2, 3, 6, 7];
     const STREAMS: bool = true;
 
     #[inline(always)]
@@ -56,38 +56,27 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output {
-        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-        fn compiled<K: BitKernel>(isa: Avx2, bits: Bmi2, kernel: K) -> K::Output {
-            kernel.run(isa, bits)
-        }
-        #[target_feature(enable = "avx2,bmi1,popcnt")]
-        fn compiled_without_bmi2<K: BitKernel>(isa: Avx2, kernel: K) -> K::Output {
-            kernel.run(isa, Tables)
-        }
-        match self.bmi2 {
-            // SAFETY: an `Avx2` and a `Bmi2` exist only if the processor has these features.
-            Some(bits) => unsafe { compiled(self, bits, kernel) },
-            // SAFETY: an `Avx2` exists only if the processor has these features.
-            None => unsafe { compiled_without_bmi2(self, kernel) },
-        }
+    fn narrow(self) -> Self {
+        self
     }
 
     #[inline(always)]
-    fn load(self, bytes: &[u8; 32]) -> __m256i {
+    fn load(self, words: &[u8], index: usize) -> __m256i {
+        let bytes: &[u8; 32] = &words.as_chunks().0[index];
         // SAFETY: the processor has AVX2; reads the 32 bytes of the array, which need no alignment.
         unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    fn store(self, vector: __m256i, bytes: &mut [u8; 32]) {
+    fn store(self, vector: __m256i, words: &mut [u8], index: usize) {
+        let bytes: &mut [u8; 32] = &mut words.as_chunks_mut().0[index];
         // SAFETY: the processor has AVX2; writes the 32 bytes of the array, which need no alignment.
         unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), vector) }
     }
 
     #[inline(always)]
-    fn load_double(self, bytes: &[u8; 64]) -> (__m256i, __m256i) {
-        let [first, second, third, fourth] = bytes.as_chunks().0 else { unreachable!("64 bytes are four quarters") };
+    fn load_double(self, words: &[u8], index: usize) -> (__m256i, __m256i) {
+        let [first, second, third, fourth] = &words.as_chunks().0.as_chunks().0[index];
         // Packing works within 128 bits: with the second and third quarter exchanged its result is in order.
         let (even, odd) = (load_halves(self, first, third), load_halves(self, second, fourth));
         let zero = self.splat(0);
@@ -101,12 +90,11 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn store_double(self, lower: __m256i, upper: __m256i, bytes: &mut [u8; 64]) {
+    fn store_double(self, lower: __m256i, upper: __m256i, words: &mut [u8], index: usize) {
         let even = intrinsic!(_mm256_unpacklo_epi16(lower, upper));
         let odd = intrinsic!(_mm256_unpackhi_epi16(lower, upper));
-        let [first, second] = bytes.as_chunks_mut::<32>().0 else { unreachable!("64 bytes are two vectors") };
-        self.store(intrinsic!(_mm256_permute2x128_si256::<0x20>(even, odd)), first);
-        self.store(intrinsic!(_mm256_permute2x128_si256::<0x31>(even, odd)), second);
+        self.store(intrinsic!(_mm256_permute2x128_si256::<0x20>(even, odd)), words, 2 * index);
+        self.store(intrinsic!(_mm256_permute2x128_si256::<0x31>(even, odd)), words, 2 * index + 1);
     }
 
     #[inline(always)]
@@ -165,14 +153,12 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn lane_bits(self, a: __m256i, b: __m256i) -> u32 {
-        // Packing works within 128 bits: put its four results in order.
-        let bytes = intrinsic!(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(a, b)));
-        intrinsic!(_mm256_movemask_epi8(bytes)).cast_unsigned()
+    fn either(self, a: __m256i, b: __m256i) -> __m256i {
+        self.or(a, b)
     }
 
     #[inline(always)]
-    fn lane_mask(self, bits: u16) -> __m256i {
+    fn mask(self, lanes: u32) -> __m256i {
         let lane = intrinsic!(_mm256_setr_epi16(
             1,
             2,
@@ -191,12 +177,21 @@ impl Isa for Avx2 {
             16384,
             i16::MIN
         ));
-        intrinsic!(_mm256_cmpeq_epi16(_mm256_and_si256(self.splat(bits), lane), lane))
+        intrinsic!(_mm256_cmpeq_epi16(_mm256_and_si256(self.splat(lanes as u16), lane), lane))
     }
 
     #[inline(always)]
-    fn expand(self, pairs: &mut [__m256i; 8], bits: u16, wide: &WideRows, rank: usize) {
-        let (controls, ranks) = shuffle(self, &EXPAND, bits, rank);
+    fn store_masks(self, masks: [__m256i; 4], bits: &mut [u8]) {
+        for (bits, masks) in bits.as_chunks_mut::<4>().0[..2].iter_mut().zip(masks.as_chunks::<2>().0) {
+            // Packing works within 128 bits: put its four results in order.
+            let bytes = intrinsic!(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(masks[0], masks[1])));
+            *bits = intrinsic!(_mm256_movemask_epi8(bytes)).to_le_bytes();
+        }
+    }
+
+    #[inline(always)]
+    fn expand(self, pairs: &mut [__m256i; 8], lanes: u32, wide: &WideRows, rank: usize) {
+        let (controls, ranks) = shuffle(self, &EXPAND, lanes, rank);
         for (pair, row) in pairs.iter_mut().zip(&wide.0) {
             let words = load_halves(self, window(row, ranks[0]), window(row, ranks[1]));
             *pair = self.or(*pair, intrinsic!(_mm256_shuffle_epi8(words, controls)));
@@ -204,14 +199,67 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn compact(self, pairs: &[__m256i; 8], bits: u16, wide: &mut WideRows, rank: usize) {
-        let (controls, ranks) = shuffle(self, &COMPACT, bits, rank);
+    fn compact(self, pairs: &[__m256i; 8], lanes: u32, wide: &mut WideRows, rank: usize) {
+        let (controls, ranks) = shuffle(self, &COMPACT, lanes, rank);
         for (&pair, row) in pairs.iter().zip(&mut wide.0) {
             let words = intrinsic!(_mm256_shuffle_epi8(pair, controls));
             let halves = intrinsic!([_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words)]);
             // In this order: what the first half writes behind its lanes is overwritten by the second.
             store_half(self, halves[0], window_mut(row, ranks[0]));
             store_half(self, halves[1], window_mut(row, ranks[1]));
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
+        let share = bytes.len() / count;
+        let mut offset = 0;
+        while offset < share {
+            let address = bytes.as_ptr().wrapping_add(distance + index * share + offset);
+            // SAFETY: every x86-64 processor has the instruction, and it may be given any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+            offset += 64;
+        }
+    }
+
+    #[inline(always)]
+    fn stream_line(self, source: &[u8; 64], target: &mut [u8; 64]) {
+        let (source, target) = (source.as_ptr().cast::<__m256i>(), target.as_mut_ptr().cast::<__m256i>());
+        assert!(target.addr().is_multiple_of(32));
+        // SAFETY: the processor has AVX2; both point to 64 bytes, and the target's lie on a 32-byte boundary.
+        unsafe {
+            let (first, second) = (_mm256_loadu_si256(source), _mm256_loadu_si256(source.add(1)));
+            _mm256_stream_si256(target, first);
+            _mm256_stream_si256(target.add(1), second);
+        }
+    }
+
+    fn fence(self) {
+        // SAFETY: every x86-64 processor has the instruction.
+        unsafe { _mm_sfence() }
+    }
+}
+
+impl NarrowIsa for Avx2 {
+    type Table = __m256i;
+    // Unpacking works within 128 bits.
+    const LANE_PAIRS: [usize; 8] = [0, 1, 4, 5, 2, 3, 6, 7];
+
+    #[inline(always)]
+    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output {
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+        fn compiled<K: BitKernel>(isa: Avx2, bits: Bmi2, kernel: K) -> K::Output {
+            kernel.run(isa, bits)
+        }
+        #[target_feature(enable = "avx2,bmi1,popcnt")]
+        fn compiled_without_bmi2<K: BitKernel>(isa: Avx2, kernel: K) -> K::Output {
+            kernel.run(isa, Tables)
+        }
+        match self.bmi2 {
+            // SAFETY: an `Avx2` and a `Bmi2` exist only if the processor has these features.
+            Some(bits) => unsafe { compiled(self, bits, kernel) },
+            // SAFETY: an `Avx2` exists only if the processor has these features.
+            None => unsafe { compiled_without_bmi2(self, kernel) },
         }
     }
 
@@ -271,35 +319,6 @@ impl Isa for Avx2 {
     fn is_zero(self, vector: __m256i) -> bool {
         intrinsic!(_mm256_testz_si256(vector, vector)) == 1
     }
-
-    #[inline(always)]
-    fn prefetch(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
-        let share = bytes.len() / count;
-        let mut offset = 0;
-        while offset < share {
-            let address = bytes.as_ptr().wrapping_add(distance + index * share + offset);
-            // SAFETY: every x86-64 processor has the instruction, and it may be given any address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
-            offset += 64;
-        }
-    }
-
-    #[inline(always)]
-    fn stream_line(self, source: &[u8; 64], target: &mut [u8; 64]) {
-        let (source, target) = (source.as_ptr().cast::<__m256i>(), target.as_mut_ptr().cast::<__m256i>());
-        assert!(target.addr().is_multiple_of(32));
-        // SAFETY: the processor has AVX2; both point to 64 bytes, and the target's lie on a 32-byte boundary.
-        unsafe {
-            let (first, second) = (_mm256_loadu_si256(source), _mm256_loadu_si256(source.add(1)));
-            _mm256_stream_si256(target, first);
-            _mm256_stream_si256(target.add(1), second);
-        }
-    }
-
-    fn fence(self) {
-        // SAFETY: every x86-64 processor has the instruction.
-        unsafe { _mm_sfence() }
-    }
 }
 
 /// Moves the bytes of each half of both vectors.
@@ -343,8 +362,8 @@ fn window_mut<const N: usize>(row: &mut [u8; N], rank: usize) -> &mut [u8; 16] {
 
 /// The byte shuffle of two times 8 lanes, and the ranks at which their wide lanes start.
 #[inline(always)]
-fn shuffle(isa: Avx2, table: &[[u8; 16]; 256], bits: u16, rank: usize) -> (__m256i, [usize; 2]) {
-    let [first, second] = bits.to_le_bytes();
+fn shuffle(isa: Avx2, table: &[[u8; 16]; 256], lanes: u32, rank: usize) -> (__m256i, [usize; 2]) {
+    let [first, second, ..] = lanes.to_le_bytes();
     let controls = load_halves(isa, &table[usize::from(first)], &table[usize::from(second)]);
     (controls, [rank, rank + first.count_ones() as usize])
 }

@@ -1,12 +1,12 @@
-//! Decoding tiles of a block, 16 lanes at a time.
+//! Decoding tiles of a block, a vector of lanes at a time.
 
 use std::marker::PhantomData;
 
 use enec_format::Dtype;
 use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES};
 
-use super::float::{Float, VECTORS, pair, vector};
-use super::isa::{Isa, Kernel};
+use super::float::{Float, at, pair};
+use super::isa::{Isa, Kernel, tile_lanes};
 use super::pack::{Width, unpack};
 use super::planes::join_lanes;
 use super::scratch::WideRows;
@@ -29,15 +29,14 @@ impl<W: Width> Kernel for UnpackSegment<'_, W> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Self { high_width, common_width, segment, wide } = self;
-        let row_vectors = segment.len() / (high_width.bits() * 32);
-        let vectors = segment.as_chunks::<32>().0;
+        let row_vectors = segment.len() / (high_width.bits() * 2 * I::LANES);
         for index in 0..row_vectors {
             let mut words = [isa.splat(0); 8];
             for (row, words) in words.iter_mut().enumerate().take(high_width.bits()) {
-                *words = isa.load(&vectors[row * row_vectors + index]);
+                *words = isa.load(segment, row * row_vectors + index);
             }
             for (row, high) in unpack(isa, high_width, &words).into_iter().enumerate() {
-                isa.store(isa.shift_up(high, common_width), wide.vector_mut(row, index));
+                isa.store(isa.shift_up(high, common_width), &mut wide.0[row], index);
             }
         }
     }
@@ -71,19 +70,19 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
                 extra_plane: &block.extra_plane[index * extra_bytes..][..extra_bytes],
                 low_plane: &block.low_plane[index * low_bytes..][..low_bytes],
             };
-            for vector in 0..VECTORS {
+            for vector in 0..I::VECTORS {
                 for plane in [planes.byte_plane, planes.extra_plane, planes.low_plane] {
-                    isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, VECTORS);
+                    isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, I::VECTORS);
                 }
-                let bits = u16::from_le_bytes([mask[2 * vector], mask[2 * vector + 1]]);
+                let lanes = tile_lanes::<I>(mask, vector);
                 let mut differences = planes.low(isa, common_width, vector);
                 let mut base = common_base;
-                if bits != 0 {
-                    isa.expand(&mut differences, bits, wide, rank);
-                    base = isa.select(isa.lane_mask(bits), wide_base, common_base);
-                    rank += bits.count_ones() as usize;
+                if lanes != 0 {
+                    isa.expand(&mut differences, lanes, wide, rank);
+                    base = isa.select(isa.mask(lanes), wide_base, common_base);
+                    rank += lanes.count_ones() as usize;
                 }
-                let tile = target.tile(isa, index, tile_bytes, VECTORS);
+                let tile = target.tile(isa, index, tile_bytes, I::VECTORS);
                 planes.join::<I, F>(isa, vector, base, &differences, tile);
             }
             target.complete(isa, tile_bytes);
@@ -100,17 +99,17 @@ struct TilePlanes<'a> {
 }
 
 impl TilePlanes<'_> {
-    /// The low bits of 16 lanes, as pairs.
+    /// The low bits of the lanes of a vector, as pairs.
     #[inline(always)]
     fn low<I: Isa, W: Width>(&self, isa: I, common_width: W, index: usize) -> [I::Vector; 8] {
         let mut words = [isa.splat(0); 8];
         for (row, words) in words.iter_mut().enumerate().take(common_width.bits()) {
-            *words = isa.load(vector(self.low_plane, row, index));
+            *words = isa.load(self.low_plane, at::<I>(row, index));
         }
         unpack(isa, common_width, &words)
     }
 
-    /// Writes 16 lanes, given their differences from `base`.
+    /// Writes the lanes of a vector, given their differences from `base`.
     #[inline(always)]
     fn join<I: Isa, F: Float>(
         &self,

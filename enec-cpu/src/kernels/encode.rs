@@ -1,11 +1,11 @@
-//! Encoding an analysed block, 16 lanes at a time.
+//! Encoding an analysed block, a vector of lanes at a time.
 
 use std::marker::PhantomData;
 
 use enec_format::geometry::{BLOCK_TILES, ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 
-use super::float::{Float, VECTORS, pair, vector_mut};
-use super::isa::{Isa, Kernel};
+use super::float::{Float, at, pair};
+use super::isa::{Isa, Kernel, tile_lanes};
 use super::pack::{Width, pack};
 use super::planes::split_lanes;
 use super::scratch::WideRows;
@@ -32,19 +32,19 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
         let mut rank = 0;
         for (index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let mask = &block.mask.as_chunks::<TILE_MASK_BYTES>().0[index];
-            for vector in 0..VECTORS {
-                isa.prefetch(block.ahead, 0, index * VECTORS + vector, BLOCK_TILES * VECTORS);
-                let bits = u16::from_le_bytes([mask[2 * vector], mask[2 * vector + 1]]);
+            for vector in 0..I::VECTORS {
+                isa.prefetch(block.ahead, 0, index * I::VECTORS + vector, BLOCK_TILES * I::VECTORS);
+                let lanes = tile_lanes::<I>(mask, vector);
                 let mut base = common_base;
-                if bits != 0 {
-                    base = isa.select(isa.lane_mask(bits), wide_base, common_base);
+                if lanes != 0 {
+                    base = isa.select(isa.mask(lanes), wide_base, common_base);
                 }
-                let [byte_plane, extra_plane, low_plane] = target.tile(isa, index, bytes, VECTORS);
+                let [byte_plane, extra_plane, low_plane] = target.tile(isa, index, bytes, I::VECTORS);
                 let mut planes = TilePlanes { byte_plane, extra_plane, low_plane };
                 let differences = planes.write::<I, F, W>(isa, common_width, tile, vector, base);
-                if bits != 0 {
-                    isa.compact(&differences, bits, wide, rank);
-                    rank += bits.count_ones() as usize;
+                if lanes != 0 {
+                    isa.compact(&differences, lanes, wide, rank);
+                    rank += lanes.count_ones() as usize;
                 }
             }
             target.complete(isa, bytes);
@@ -62,7 +62,7 @@ struct TilePlanes<'a> {
 }
 
 impl TilePlanes<'_> {
-    /// Writes 16 lanes and returns their differences from `base`, as pairs.
+    /// Writes the lanes of a vector and returns their differences from `base`, as pairs.
     #[inline(always)]
     fn write<I: Isa, F: Float, W: Width>(
         &mut self,
@@ -81,7 +81,7 @@ impl TilePlanes<'_> {
             *low = isa.and(*low, isa.splat(pair(low_bits(common_width.bits()))));
         }
         for (row, words) in pack(isa, common_width, &low).into_iter().enumerate().take(common_width.bits()) {
-            isa.store(words, vector_mut(self.low_plane, row, vector));
+            isa.store(words, self.low_plane, at::<I>(row, vector));
         }
         differences
     }
@@ -101,17 +101,16 @@ impl<W: Width> Kernel for PackSegment<'_, W> {
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
         let Self { high_width, common_width, wide, segment } = self;
-        let row_vectors = segment.len() / (high_width.bits() * 32);
+        let row_vectors = segment.len() / (high_width.bits() * 2 * I::LANES);
         let high_mask = isa.splat(pair(low_bits(high_width.bits())));
-        let vectors = segment.as_chunks_mut::<32>().0;
         for index in 0..row_vectors {
             let mut high = [isa.splat(0); 8];
             for (row, high) in high.iter_mut().enumerate() {
-                let differences = isa.load(wide.vector(row, index));
+                let differences = isa.load(&wide.0[row], index);
                 *high = isa.and(isa.shift_down(differences, common_width), high_mask);
             }
             for (row, words) in pack(isa, high_width, &high).into_iter().enumerate().take(high_width.bits()) {
-                isa.store(words, &mut vectors[row * row_vectors + index]);
+                isa.store(words, segment, row * row_vectors + index);
             }
         }
     }

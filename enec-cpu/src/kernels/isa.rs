@@ -1,24 +1,32 @@
 //! What the vectorised kernels need of an instruction set.
 
+use enec_format::geometry::{LANES, TILE_MASK_BYTES};
+
 use super::behind::LINE;
 use super::cascade::{Bits, PlaceTable};
 use super::scratch::WideRows;
 
-/// An instruction set with vectors of 16 lanes of 16 bits. A value of the type proves that the processor has it.
+/// An instruction set with vectors of words of 16 bits. A value of the type proves that the processor has it.
 ///
 /// All methods are inlined into the function that [`vectorise`](Self::vectorise) compiles for the instruction set.
 pub(super) trait Isa: Copy + Send + Sync {
-    /// 16 lanes of 16 bits. A lane often holds a pair of bytes: one of a row in 0..8, one of the row 8 below it.
+    /// A word of each of [`LANES`](Self::LANES) lanes. It often holds a pair of bytes: one of a row in 0..8, one of the row 8 below it.
     type Vector: Copy;
 
-    /// 16 bytes to look up.
-    type Table;
+    /// A condition for each lane.
+    type Mask: Copy;
+
+    /// Vectors of 16 lanes of the same processor, for what comes 16 lanes at a time.
+    type Narrow: NarrowIsa;
+
+    /// Lanes of a vector, 16 or 32.
+    const LANES: usize;
+
+    /// Vectors in a row of words.
+    const VECTORS: usize = LANES / Self::LANES;
 
     /// Whether kernels are compiled for each width, or once for all: straight code is faster, but takes the compiler a while.
     const FIXED_WIDTHS: bool;
-
-    /// Where [`interleave`](Self::interleave) puts each pair of lanes, as 64-bit words of its result.
-    const LANE_PAIRS: [usize; 8];
 
     /// Whether [`stream_line`](Self::stream_line) goes past the caches.
     const STREAMS: bool = false;
@@ -26,20 +34,36 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// Runs a kernel in a function compiled for this instruction set.
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output;
 
-    /// Runs a kernel in a function compiled for this instruction set, with the fastest way to move bits that the processor has.
-    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output;
+    /// The same processor with vectors of 16 lanes.
+    fn narrow(self) -> Self::Narrow;
 
-    /// Reads 16 little-endian words.
-    fn load(self, bytes: &[u8; 32]) -> Self::Vector;
+    /// Reads vector `index` of little-endian words.
+    ///
+    /// # Panics
+    ///
+    /// If there are not that many.
+    fn load(self, words: &[u8], index: usize) -> Self::Vector;
 
-    /// Writes 16 little-endian words.
-    fn store(self, vector: Self::Vector, bytes: &mut [u8; 32]);
+    /// Writes vector `index` of little-endian words.
+    ///
+    /// # Panics
+    ///
+    /// As [`load`](Self::load).
+    fn store(self, vector: Self::Vector, words: &mut [u8], index: usize);
 
-    /// Reads 16 little-endian double words: their lower and their upper halves.
-    fn load_double(self, bytes: &[u8; 64]) -> (Self::Vector, Self::Vector);
+    /// Reads the lower and the upper halves of little-endian double words, as many as a vector has lanes.
+    ///
+    /// # Panics
+    ///
+    /// As [`load`](Self::load).
+    fn load_double(self, words: &[u8], index: usize) -> (Self::Vector, Self::Vector);
 
-    /// Writes 16 little-endian double words, given their lower and their upper halves.
-    fn store_double(self, lower: Self::Vector, upper: Self::Vector, bytes: &mut [u8; 64]);
+    /// Writes little-endian double words, given their lower and their upper halves.
+    ///
+    /// # Panics
+    ///
+    /// As [`load`](Self::load).
+    fn store_double(self, lower: Self::Vector, upper: Self::Vector, words: &mut [u8], index: usize);
 
     /// The same word in every lane.
     fn splat(self, word: u16) -> Self::Vector;
@@ -53,8 +77,8 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// Bitwise exclusive or.
     fn xor(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
-    /// `a` where the mask's lane is all ones, `b` where it is zero.
-    fn select(self, mask: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `a` in the lanes of the mask, `b` in the others.
+    fn select(self, mask: Self::Mask, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
     /// Bytes of `a` minus bytes of `b`, modulo 256.
     fn subtract_bytes(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
@@ -65,59 +89,55 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// Words shifted down, zeros coming in; `count` below 16.
     fn shift_down(self, vector: Self::Vector, count: usize) -> Self::Vector;
 
+    /// Words rotated up; `count` in 1..16.
+    #[inline(always)]
+    fn rotate_up(self, vector: Self::Vector, count: usize) -> Self::Vector {
+        self.or(self.shift_up(vector, count), self.shift_down(vector, 16 - count))
+    }
+
+    /// Both vectors with the high bytes of their words exchanged.
+    #[inline(always)]
+    fn exchange_high_bytes(self, a: Self::Vector, b: Self::Vector) -> (Self::Vector, Self::Vector) {
+        let difference = self.and(self.xor(a, b), self.splat(0xFF00));
+        (self.xor(a, difference), self.xor(b, difference))
+    }
+
     /// Smaller words, unsigned.
     fn smaller(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
     /// Larger words, unsigned.
     fn larger(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 
-    /// All ones in the lanes where `a > b`; words below 2^15.
-    fn greater(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// The lanes where `a > b`; words below 2^15.
+    fn greater(self, a: Self::Vector, b: Self::Vector) -> Self::Mask;
 
-    /// One bit per lane of two masks, those of `a` first.
-    fn lane_bits(self, a: Self::Vector, b: Self::Vector) -> u32;
+    /// The lanes of either mask.
+    fn either(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
 
-    /// The mask with these lanes set.
-    fn lane_mask(self, bits: u16) -> Self::Vector;
+    /// The mask of these lanes; bits behind them are zero.
+    fn mask(self, lanes: u32) -> Self::Mask;
 
-    /// Ors the columns of `wide` from `rank` on into the lanes that are set in `bits`, in order.
+    /// Writes four masks, one after the other, a bit per lane.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for them.
+    fn store_masks(self, masks: [Self::Mask; 4], bits: &mut [u8]);
+
+    /// Ors the columns of `wide` from `rank` on into the lanes that are set in `lanes`, in order.
     ///
     /// # Panics
     ///
     /// If `rank` is above the number of lanes of a block.
-    fn expand(self, pairs: &mut [Self::Vector; 8], bits: u16, wide: &WideRows, rank: usize);
+    fn expand(self, pairs: &mut [Self::Vector; 8], lanes: u32, wide: &WideRows, rank: usize);
 
-    /// Writes the lanes that are set in `bits`, in order, to the columns of `wide` from `rank` on; the columns behind them are
+    /// Writes the lanes that are set in `lanes`, in order, to the columns of `wide` from `rank` on; the columns behind them are
     /// overwritten with anything.
     ///
     /// # Panics
     ///
     /// As [`expand`](Self::expand).
-    fn compact(self, pairs: &[Self::Vector; 8], bits: u16, wide: &mut WideRows, rank: usize);
-
-    /// Puts two words of each lane side by side, so that a lane is 32 bits, in the order of [`LANE_PAIRS`](Self::LANE_PAIRS).
-    fn interleave(self, first: Self::Vector, second: Self::Vector) -> [Self::Vector; 2];
-
-    /// Undoes [`interleave`](Self::interleave).
-    fn separate(self, lanes: [Self::Vector; 2]) -> [Self::Vector; 2];
-
-    /// Of each lane's 32 bits, as interleaved, bytes 0 and 2, and bytes 1 and 3, as pairs: byte 0 or 1 in the *high* byte.
-    fn lane_bytes(self, lanes: [Self::Vector; 2]) -> [Self::Vector; 2];
-
-    /// Undoes [`lane_bytes`](Self::lane_bytes).
-    fn lane_strings(self, bytes: [Self::Vector; 2]) -> [Self::Vector; 2];
-
-    /// A table for [`lookup`](Self::lookup).
-    fn table(self, bytes: &[u8; 16]) -> Self::Table;
-
-    /// For each byte of `indices`, all below 16, that byte of the table.
-    fn lookup(self, table: &Self::Table, indices: Self::Vector) -> Self::Vector;
-
-    /// The places of exponents.
-    fn places(self, exponents: &[Self::Vector; 8], table: &PlaceTable) -> [Self::Vector; 8];
-
-    /// Whether all bits are zero.
-    fn is_zero(self, vector: Self::Vector) -> bool;
+    fn compact(self, pairs: &[Self::Vector; 8], lanes: u32, wide: &mut WideRows, rank: usize);
 
     /// Asks for share `index` of `count` of the bytes that lie `distance` bytes behind the start of `bytes`, as many as these.
     ///
@@ -142,6 +162,52 @@ pub(super) trait Isa: Copy + Send + Sync {
     fn fence(self) {}
 }
 
+/// An instruction set with vectors of 16 lanes, and what the cascade needs of it.
+pub(super) trait NarrowIsa: Isa {
+    /// 16 bytes to look up.
+    type Table;
+
+    /// Where [`interleave`](Self::interleave) puts each pair of lanes, as 64-bit words of its result.
+    const LANE_PAIRS: [usize; 8];
+
+    /// Runs a kernel in a function compiled for this instruction set, with the fastest way to move bits that the processor has.
+    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output;
+
+    /// Puts two words of each lane side by side, so that a lane is 32 bits, in the order of [`LANE_PAIRS`](Self::LANE_PAIRS).
+    fn interleave(self, first: Self::Vector, second: Self::Vector) -> [Self::Vector; 2];
+
+    /// Undoes [`interleave`](Self::interleave).
+    fn separate(self, lanes: [Self::Vector; 2]) -> [Self::Vector; 2];
+
+    /// Of each lane's 32 bits, as interleaved, bytes 0 and 2, and bytes 1 and 3, as pairs: byte 0 or 1 in the *high* byte.
+    fn lane_bytes(self, lanes: [Self::Vector; 2]) -> [Self::Vector; 2];
+
+    /// Undoes [`lane_bytes`](Self::lane_bytes).
+    fn lane_strings(self, bytes: [Self::Vector; 2]) -> [Self::Vector; 2];
+
+    /// A table for [`lookup`](Self::lookup).
+    fn table(self, bytes: &[u8; 16]) -> Self::Table;
+
+    /// For each byte of `indices`, all below 16, that byte of the table.
+    fn lookup(self, table: &Self::Table, indices: Self::Vector) -> Self::Vector;
+
+    /// The places of exponents.
+    fn places(self, exponents: &[Self::Vector; 8], table: &PlaceTable) -> [Self::Vector; 8];
+
+    /// Whether all bits are zero.
+    fn is_zero(self, vector: Self::Vector) -> bool;
+}
+
+/// The lanes of a vector that are set in the mask of a tile.
+#[inline(always)]
+pub(super) fn tile_lanes<I: Isa>(mask: &[u8; TILE_MASK_BYTES], vector: usize) -> u32 {
+    if I::LANES == 16 {
+        u32::from(u16::from_le_bytes(mask.as_chunks().0[vector]))
+    } else {
+        u32::from_le_bytes(mask.as_chunks().0[vector])
+    }
+}
+
 /// Code that is compiled once for each instruction set.
 pub(super) trait Kernel {
     /// What it returns.
@@ -160,5 +226,5 @@ pub(super) trait BitKernel {
     type Output;
 
     /// Runs it, as [`Kernel::run`].
-    fn run<I: Isa, B: Bits>(self, isa: I, bits: B) -> Self::Output;
+    fn run<I: NarrowIsa, B: Bits>(self, isa: I, bits: B) -> Self::Output;
 }

@@ -3,6 +3,8 @@
 mod analyse;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod behind;
 mod cascade;
 mod decode;
@@ -24,6 +26,8 @@ use enec_format::{Dtype, TwoWindows, segment_len};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
 pub(crate) use behind::{Behind, TileBytes};
 pub(crate) use cascade::{CascadeBlock, CascadeScratch, CascadeSource};
 pub(crate) use portable::Portable;
@@ -161,8 +165,8 @@ pub(crate) struct DecodeBlock<'a> {
 
 impl DecodeBlock<'_> {
     /// Mask of one tile of the block.
-    fn tile_mask(&self, tile: usize) -> &[u8] {
-        &self.mask[tile * TILE_MASK_BYTES..][..TILE_MASK_BYTES]
+    fn tile_mask(&self, tile: usize) -> &[u8; TILE_MASK_BYTES] {
+        &self.mask.as_chunks().0[tile]
     }
 
     /// Rank, in the block, of the first wide lane of the first tile to decode.

@@ -1,7 +1,7 @@
 //! The portable kernels: plain loops over 16 lanes, which the compiler turns into vector code for the target's baseline.
 
 use super::cascade::{PlaceTable, Tables};
-use super::isa::{BitKernel, Isa, Kernel};
+use super::isa::{BitKernel, Isa, Kernel, NarrowIsa};
 use super::scratch::WideRows;
 
 /// Runs anywhere.
@@ -39,9 +39,10 @@ impl Words {
 
 impl Isa for Portable {
     type Vector = Words;
-    type Table = PairTable;
+    type Mask = Words;
+    type Narrow = Self;
+    const LANES: usize = 16;
     const FIXED_WIDTHS: bool = false;
-    const LANE_PAIRS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
     #[inline(always)]
     fn vectorise<K: Kernel>(self, kernel: K) -> K::Output {
@@ -49,12 +50,13 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output {
-        kernel.run(self, Tables)
+    fn narrow(self) -> Self {
+        self
     }
 
     #[inline(always)]
-    fn load(self, bytes: &[u8; 32]) -> Words {
+    fn load(self, words: &[u8], index: usize) -> Words {
+        let bytes: &[u8; 32] = &words.as_chunks().0[index];
         let mut words = [0; 16];
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<2>().0) {
             *word = u16::from_le_bytes(*bytes);
@@ -63,14 +65,16 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn store(self, vector: Words, bytes: &mut [u8; 32]) {
+    fn store(self, vector: Words, words: &mut [u8], index: usize) {
+        let bytes: &mut [u8; 32] = &mut words.as_chunks_mut().0[index];
         for (bytes, word) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(vector.0) {
             *bytes = word.to_le_bytes();
         }
     }
 
     #[inline(always)]
-    fn load_double(self, bytes: &[u8; 64]) -> (Words, Words) {
+    fn load_double(self, words: &[u8], index: usize) -> (Words, Words) {
+        let bytes: &[u8; 64] = &words.as_chunks().0[index];
         let (mut lower, mut upper) = ([0; 16], [0; 16]);
         for (lane, &[a, b, c, d]) in bytes.as_chunks::<4>().0.iter().enumerate() {
             lower[lane] = u16::from_le_bytes([a, b]);
@@ -80,7 +84,8 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn store_double(self, lower: Words, upper: Words, bytes: &mut [u8; 64]) {
+    fn store_double(self, lower: Words, upper: Words, words: &mut [u8], index: usize) {
+        let bytes: &mut [u8; 64] = &mut words.as_chunks_mut().0[index];
         for (lane, bytes) in bytes.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             let ([a, b], [c, d]) = (lower.0[lane].to_le_bytes(), upper.0[lane].to_le_bytes());
             *bytes = [a, b, c, d];
@@ -146,23 +151,30 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn lane_bits(self, a: Words, b: Words) -> u32 {
-        let lanes = a.0.into_iter().chain(b.0).enumerate();
-        lanes.fold(0, |bits, (lane, word)| bits | u32::from(word & 1) << lane)
+    fn either(self, a: Words, b: Words) -> Words {
+        self.or(a, b)
     }
 
     #[inline(always)]
-    fn lane_mask(self, bits: u16) -> Words {
+    fn mask(self, lanes: u32) -> Words {
         let mut words = [0; 16];
         for (lane, word) in words.iter_mut().enumerate() {
-            *word = 0_u16.wrapping_sub(bits >> lane & 1);
+            *word = 0_u16.wrapping_sub((lanes >> lane & 1) as u16);
         }
         Words(words)
     }
 
     #[inline(always)]
-    fn expand(self, pairs: &mut [Words; 8], bits: u16, wide: &WideRows, rank: usize) {
-        for (lane, rank) in set_lanes(bits).zip(rank..) {
+    fn store_masks(self, masks: [Words; 4], bits: &mut [u8]) {
+        for (bits, mask) in bits.as_chunks_mut::<2>().0[..4].iter_mut().zip(masks) {
+            let lanes = mask.0.into_iter().enumerate();
+            *bits = lanes.fold(0, |bits, (lane, word)| bits | (word & 1) << lane).to_le_bytes();
+        }
+    }
+
+    #[inline(always)]
+    fn expand(self, pairs: &mut [Words; 8], lanes: u32, wide: &WideRows, rank: usize) {
+        for (lane, rank) in set_lanes(lanes).zip(rank..) {
             for (pair, row) in pairs.iter_mut().zip(&wide.0) {
                 pair.0[lane] |= u16::from_le_bytes(row.as_chunks().0[rank]);
             }
@@ -170,12 +182,23 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn compact(self, pairs: &[Words; 8], bits: u16, wide: &mut WideRows, rank: usize) {
-        for (lane, rank) in set_lanes(bits).zip(rank..) {
+    fn compact(self, pairs: &[Words; 8], lanes: u32, wide: &mut WideRows, rank: usize) {
+        for (lane, rank) in set_lanes(lanes).zip(rank..) {
             for (pair, row) in pairs.iter().zip(&mut wide.0) {
                 row.as_chunks_mut().0[rank] = pair.0[lane].to_le_bytes();
             }
         }
+    }
+
+}
+
+impl NarrowIsa for Portable {
+    type Table = PairTable;
+    const LANE_PAIRS: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
+
+    #[inline(always)]
+    fn vectorise_with_bits<K: BitKernel>(self, kernel: K) -> K::Output {
+        kernel.run(self, Tables)
     }
 
     #[inline(always)]
@@ -248,11 +271,11 @@ impl Isa for Portable {
 
 /// The lanes that are set, in order.
 #[inline(always)]
-fn set_lanes(mut bits: u16) -> impl Iterator<Item = usize> {
+fn set_lanes(mut lanes: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
-        let lane = bits.trailing_zeros() as usize;
-        (bits != 0).then(|| {
-            bits &= bits - 1;
+        let lane = lanes.trailing_zeros() as usize;
+        (lanes != 0).then(|| {
+            lanes &= lanes - 1;
             lane
         })
     })

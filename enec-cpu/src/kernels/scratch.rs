@@ -7,8 +7,8 @@ use super::{CascadeScratch, TileBytes};
 /// Lanes of a block.
 const BLOCK_LANES: usize = BLOCK_TILES * LANES;
 
-/// Columns of [`WideRows`]: a vector's worth more than a block has lanes, so that the last one can be read and written whole.
-const COLUMNS: usize = BLOCK_LANES + 16;
+/// Columns of [`WideRows`]: as many as the widest vector has more than a block has lanes, so that the last one can be read and written whole.
+const COLUMNS: usize = BLOCK_LANES + 32;
 
 /// Bytes of an element in all planes, rounded up: at most 1 in the byte plane, 2 in the extra plane and 1 in the low plane.
 const LARGEST_KEPT: usize = 4;
@@ -19,18 +19,6 @@ const LARGEST_KEPT: usize = 4;
 pub(crate) struct WideRows(pub(super) [[u8; 2 * COLUMNS]; 8]);
 
 impl WideRows {
-    /// 16 columns of one row.
-    #[inline(always)]
-    pub(super) fn vector(&self, row: usize, index: usize) -> &[u8; 32] {
-        &self.0[row].as_chunks().0[index]
-    }
-
-    /// 16 columns of one row.
-    #[inline(always)]
-    pub(super) fn vector_mut(&mut self, row: usize, index: usize) -> &mut [u8; 32] {
-        &mut self.0[row].as_chunks_mut().0[index]
-    }
-
     /// Sets the first columns to zero.
     pub(super) fn clear(&mut self, columns: usize) {
         for row in &mut self.0 {

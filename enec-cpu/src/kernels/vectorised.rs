@@ -9,7 +9,7 @@ use super::cascade::{CascadeBlock, CascadeScratch, CascadeSource, DecodeCascade,
 use super::decode::{DecodeTiles, UnpackSegment};
 use super::encode::{EncodePlanes, PackSegment};
 use super::float::{Bf16, F16, F32, Float};
-use super::isa::{Isa, Kernel};
+use super::isa::{Isa, Kernel, NarrowIsa};
 use super::pack::{Any, Fixed};
 use super::{DecodeBlock, DecodeTarget, EncodeBlock, Kernels, PlanesTarget, WideLanes, WideRows, behind};
 
@@ -65,7 +65,7 @@ impl<I: Isa> Kernels for I {
         if !segment.is_empty() {
             let wide = &*wide;
             with_width!(I, block.wide.high_width(block.windows), high_width => {
-                self.vectorise(PackSegment { high_width, common_width, wide, segment });
+                self.narrow().vectorise(PackSegment { high_width, common_width, wide, segment });
             });
         }
     }
@@ -77,7 +77,7 @@ impl<I: Isa> Kernels for I {
         } else if !block.segment.is_empty() {
             let (segment, wide) = (block.segment, &mut *wide);
             with_width!(I, block.high_width, high_width => {
-                self.vectorise(UnpackSegment { high_width, common_width, segment, wide });
+                self.narrow().vectorise(UnpackSegment { high_width, common_width, segment, wide });
             });
         }
         match block.dtype {
@@ -91,7 +91,7 @@ impl<I: Isa> Kernels for I {
     fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, scratch: &mut CascadeScratch) {
         macro_rules! decode {
             ($float:ty) => {
-                self.vectorise_with_bits(DecodeCascade { block, target, scratch, float: PhantomData::<$float> })
+                self.narrow().vectorise_with_bits(DecodeCascade { block, target, scratch, float: PhantomData::<$float> })
             };
         }
         match block.dtype {
@@ -111,7 +111,7 @@ impl<I: Isa> Kernels for I {
     ) -> usize {
         macro_rules! encode {
             ($float:ty) => {
-                self.vectorise_with_bits(EncodeCascade { block, planes, show, scratch, float: PhantomData::<$float> })
+                self.narrow().vectorise_with_bits(EncodeCascade { block, planes, show, scratch, float: PhantomData::<$float> })
             };
         }
         match block.dtype {

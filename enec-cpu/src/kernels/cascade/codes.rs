@@ -1,11 +1,14 @@
 //! Strings of codes: two bits for each element of a block, or for those of its elements that reached a level.
 
-use enec_format::geometry::BLOCK_ELEMENTS;
+use enec_format::geometry::{BLOCK_ELEMENTS, LANES};
 
 use super::bits::Bits;
 
 /// Elements of one 64-bit word of codes.
 pub(super) const WORD_ELEMENTS: usize = 32;
+
+/// Vectors of 16 lanes in a row.
+pub(super) const VECTORS: usize = LANES / 16;
 
 /// Words of codes of 16 lanes of a tile.
 pub(super) const VECTOR_WORDS: usize = 8;
@@ -51,16 +54,16 @@ impl Codes {
         &mut self.bytes.as_chunks_mut().0.as_chunks_mut().0[index]
     }
 
-    /// 32 bytes, those of four words.
+    /// The words one after the other.
     #[inline(always)]
-    pub(super) fn vector(&self, index: usize) -> &[u8; 32] {
-        &self.bytes.as_chunks().0[index]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
-    /// As [`vector`](Self::vector).
+    /// As [`bytes`](Self::bytes).
     #[inline(always)]
-    pub(super) fn vector_mut(&mut self, index: usize) -> &mut [u8; 32] {
-        &mut self.bytes.as_chunks_mut().0[index]
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
     }
 
     /// The 64 bits that start at a byte; a byte behind the last is the first.

@@ -6,11 +6,11 @@ use enec_format::Dtype;
 use enec_format::geometry::{LANES, ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_ELEMENTS};
 
 use super::bits::Bits;
-use super::codes::{Codes, Places, Reader, VECTOR_WORDS, WORD_ELEMENTS, escapes, for_lane_pairs};
+use super::codes::{Codes, Places, Reader, VECTOR_WORDS, VECTORS, WORD_ELEMENTS, escapes, for_lane_pairs};
 use super::{CascadeBlock, CascadeScratch, places};
 use crate::kernels::DecodeTarget;
-use crate::kernels::float::{Float, VECTORS, vector};
-use crate::kernels::isa::{BitKernel, Isa};
+use crate::kernels::float::{Float, at};
+use crate::kernels::isa::{BitKernel, NarrowIsa};
 use crate::kernels::planes::join_lanes;
 
 /// How many tiles ahead planes are asked for.
@@ -34,7 +34,7 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa, B: Bits>(self, isa: I, bits: B) {
+    fn run<I: NarrowIsa, B: Bits>(self, isa: I, bits: B) {
         let Self { block, mut target, scratch, .. } = self;
         let CascadeScratch { escapes, places, levels, .. } = scratch;
         find_escapes(isa, block.low_plane, escapes);
@@ -81,12 +81,12 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
 
 /// Marks the codes of level 1 that are 3, in the order in which the lanes are interleaved.
 #[inline(always)]
-fn find_escapes<I: Isa>(isa: I, low_plane: &[u8], marks: &mut Codes) {
+fn find_escapes<I: NarrowIsa>(isa: I, low_plane: &[u8], marks: &mut Codes) {
     for (tile, low_plane) in low_plane.chunks_exact(TILE_LOW_BYTES).enumerate() {
         for index in 0..VECTORS {
-            let codes = isa.interleave(isa.load(vector(low_plane, 0, index)), isa.load(vector(low_plane, 1, index)));
+            let codes = isa.interleave(isa.load(low_plane, at::<I>(0, index)), isa.load(low_plane, at::<I>(1, index)));
             for (half, codes) in codes.into_iter().enumerate() {
-                isa.store(escape_marks(isa, codes), marks.vector_mut(2 * (tile * VECTORS + index) + half));
+                isa.store(escape_marks(isa, codes), marks.bytes_mut(), 2 * (tile * VECTORS + index) + half);
             }
         }
     }
@@ -94,14 +94,14 @@ fn find_escapes<I: Isa>(isa: I, low_plane: &[u8], marks: &mut Codes) {
 
 /// The bits of the codes that are 3.
 #[inline(always)]
-pub(super) fn escape_marks<I: Isa>(isa: I, codes: I::Vector) -> I::Vector {
+pub(super) fn escape_marks<I: NarrowIsa>(isa: I, codes: I::Vector) -> I::Vector {
     let ones = isa.and(isa.and(codes, isa.shift_down(codes, 1)), isa.splat(0x5555));
     isa.or(ones, isa.shift_up(ones, 1))
 }
 
 /// Brings the places of the escapes of 16 lanes from level 2.
 #[inline(always)]
-fn spread<I: Isa, B: Bits>(bits: B, reader: &mut Reader<'_>, escapes: &Codes, places: &mut Places, vector: usize) {
+fn spread<I: NarrowIsa, B: Bits>(bits: B, reader: &mut Reader<'_>, escapes: &Codes, places: &mut Places, vector: usize) {
     let escapes = escapes.lanes(vector);
     let (lows, highs) = (places.low.lanes_mut(vector), places.high.lanes_mut(vector));
     for_lane_pairs!(PAIR => {
@@ -119,21 +119,21 @@ struct Lanes<V> {
 
 impl<V: Copy> Lanes<V> {
     #[inline(always)]
-    fn load<I: Isa<Vector = V>>(isa: I, low_plane: &[u8], escapes: &Codes, places: &Places, index: usize) -> Self {
+    fn load<I: NarrowIsa<Vector = V>>(isa: I, low_plane: &[u8], escapes: &Codes, places: &Places, index: usize) -> Self {
         let column = index % VECTORS;
-        let mut low = isa.interleave(isa.load(vector(low_plane, 0, column)), isa.load(vector(low_plane, 1, column)));
+        let mut low = isa.interleave(isa.load(low_plane, at::<I>(0, column)), isa.load(low_plane, at::<I>(1, column)));
         let mut high = low;
         for half in 0..2 {
-            let (escapes, at) = (isa.load(escapes.vector(2 * index + half)), 2 * index + half);
-            low[half] = isa.or(isa.xor(low[half], escapes), isa.load(places.low.vector(at)));
-            high[half] = isa.load(places.high.vector(at));
+            let (escapes, at) = (isa.load(escapes.bytes(), 2 * index + half), 2 * index + half);
+            low[half] = isa.or(isa.xor(low[half], escapes), isa.load(places.low.bytes(), at));
+            high[half] = isa.load(places.high.bytes(), at);
         }
         Self { low, high }
     }
 
     /// The exponents, as pairs.
     #[inline(always)]
-    fn exponents<I: Isa<Vector = V>>(&self, isa: I, table: &I::Table) -> [V; 8] {
+    fn exponents<I: NarrowIsa<Vector = V>>(&self, isa: I, table: &I::Table) -> [V; 8] {
         let (lower, upper) = (isa.splat(0x3333), isa.splat(0xCCCC));
         let (mut even, mut odd) = (self.low, self.low);
         for half in 0..2 {
@@ -156,7 +156,7 @@ impl<V: Copy> Lanes<V> {
 
     /// Marks of the elements whose exponents are stored raw.
     #[inline(always)]
-    fn raw_halves<I: Isa<Vector = V>>(&self, isa: I) -> [V; 2] {
+    fn raw_halves<I: NarrowIsa<Vector = V>>(&self, isa: I) -> [V; 2] {
         let mut raw = self.low;
         for (raw, high) in raw.iter_mut().zip(self.high) {
             let both = isa.and(*raw, high);
@@ -167,7 +167,7 @@ impl<V: Copy> Lanes<V> {
 
     /// Zero if no exponent is stored raw.
     #[inline(always)]
-    fn raw<I: Isa<Vector = V>>(&self, isa: I) -> V {
+    fn raw<I: NarrowIsa<Vector = V>>(&self, isa: I) -> V {
         let [first, second] = self.raw_halves(isa);
         isa.or(first, second)
     }
@@ -175,7 +175,7 @@ impl<V: Copy> Lanes<V> {
 
 /// The exponents of the places in one half of each byte.
 #[inline(always)]
-fn look_up<I: Isa>(isa: I, table: &I::Table, places: I::Vector, shift: usize) -> I::Vector {
+fn look_up<I: NarrowIsa>(isa: I, table: &I::Table, places: I::Vector, shift: usize) -> I::Vector {
     isa.lookup(table, isa.and(isa.shift_down(places, shift), isa.splat(0x0F0F)))
 }
 
@@ -198,11 +198,10 @@ struct Raw<'a> {
 impl Raw<'_> {
     /// Writes those of 16 lanes into elements that have all but the exponent.
     #[inline(always)]
-    fn write<I: Isa>(&mut self, isa: I, dtype: Dtype, lanes: &Lanes<I::Vector>, vector: usize, tile: &mut [u8]) {
-        let mut marks = [0; 64];
-        let (halves, [first, second]) = (marks.as_chunks_mut::<32>().0, lanes.raw_halves(isa));
-        isa.store(first, &mut halves[0]);
-        isa.store(second, &mut halves[1]);
+    fn write<I: NarrowIsa>(&mut self, isa: I, dtype: Dtype, lanes: &Lanes<I::Vector>, vector: usize, tile: &mut [u8]) {
+        let (mut marks, [first, second]) = ([0; 64], lanes.raw_halves(isa));
+        isa.store(first, &mut marks, 0);
+        isa.store(second, &mut marks, 1);
         for (pair, word) in I::LANE_PAIRS.into_iter().enumerate() {
             let mut marks = u64::from_le_bytes(marks.as_chunks().0[word]);
             while marks != 0 {

@@ -6,12 +6,12 @@ use enec_format::Dtype;
 use enec_format::geometry::{BLOCK_ELEMENTS, LANES, TILE_BYTE_PLANE_BYTES};
 
 use super::bits::Bits;
-use super::codes::{Codes, Places, VECTOR_WORDS, Writer, for_lane_pairs};
+use super::codes::{Codes, Places, VECTOR_WORDS, VECTORS, Writer, for_lane_pairs};
 use super::decode::{TILE_LOW_BYTES, escape_marks};
 use super::{CascadeScratch, CascadeSource, PlaceTable};
 use crate::kernels::PlanesTarget;
-use crate::kernels::float::{Float, VECTORS, vector_mut};
-use crate::kernels::isa::{BitKernel, Isa};
+use crate::kernels::float::{Float, at};
+use crate::kernels::isa::{BitKernel, NarrowIsa};
 use crate::kernels::planes::split_lanes;
 
 /// How many tiles ahead elements are asked for.
@@ -30,7 +30,7 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
     type Output = usize;
 
     #[inline(always)]
-    fn run<I: Isa, B: Bits>(self, isa: I, bits: B) -> usize {
+    fn run<I: NarrowIsa, B: Bits>(self, isa: I, bits: B) -> usize {
         let Self { block, mut planes, show, scratch, .. } = self;
         let CascadeScratch { escapes, places, levels, raw, segment } = scratch;
         let table = PlaceTable::new(block.symbols);
@@ -70,7 +70,7 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
 
 /// Gives the places of the escapes of 16 lanes to level 2.
 #[inline(always)]
-fn gather<I: Isa, B: Bits>(bits: B, writer: &mut Writer<'_>, escapes: &Codes, places: &Places, vector: usize) {
+fn gather<I: NarrowIsa, B: Bits>(bits: B, writer: &mut Writer<'_>, escapes: &Codes, places: &Places, vector: usize) {
     let (escapes, lows, highs) = (escapes.lanes(vector), places.low.lanes(vector), places.high.lanes(vector));
     for_lane_pairs!(PAIR => {
         let word = |words: &[[u8; 8]; VECTOR_WORDS]| u64::from_le_bytes(words[I::LANE_PAIRS[PAIR]]);
@@ -81,7 +81,7 @@ fn gather<I: Isa, B: Bits>(bits: B, writer: &mut Writer<'_>, escapes: &Codes, pl
 /// Writes the codes of level 1 and, to the scratch memory, the places of 16 lanes and which of them escape from level 1. Returns whether
 /// some are raw.
 #[inline(always)]
-fn store_places<I: Isa>(
+fn store_places<I: NarrowIsa>(
     isa: I,
     pairs: &[I::Vector; 8],
     index: usize,
@@ -100,23 +100,23 @@ fn store_places<I: Isa>(
         let below = isa.and(isa.or(high, isa.shift_down(high, 1)), isa.splat(0x5555));
         let marks = isa.or(isa.or(below, isa.shift_up(below, 1)), escape_marks(isa, low));
         let at = 2 * index + half;
-        isa.store(low, places.low.vector_mut(at));
-        isa.store(high, places.high.vector_mut(at));
-        isa.store(marks, escapes.vector_mut(at));
+        isa.store(low, places.low.bytes_mut(), at);
+        isa.store(high, places.high.bytes_mut(), at);
+        isa.store(marks, escapes.bytes_mut(), at);
         codes[half] = isa.or(low, marks);
         let both = isa.and(low, high);
         raw = isa.or(raw, isa.and(isa.and(both, isa.shift_down(both, 1)), isa.splat(0x5555)));
     }
     let column = index % VECTORS;
     let [first, second] = isa.separate(codes);
-    isa.store(first, vector_mut(low_plane, 0, column));
-    isa.store(second, vector_mut(low_plane, 1, column));
+    isa.store(first, low_plane, at::<I>(0, column));
+    isa.store(second, low_plane, at::<I>(1, column));
     !isa.is_zero(raw)
 }
 
 /// Two places in each byte.
 #[inline(always)]
-fn merge<I: Isa>(isa: I, first: I::Vector, second: I::Vector) -> I::Vector {
+fn merge<I: NarrowIsa>(isa: I, first: I::Vector, second: I::Vector) -> I::Vector {
     isa.or(first, isa.shift_up(second, 4))
 }
 
@@ -133,7 +133,7 @@ impl Raw {
 
     /// Takes those of 16 lanes.
     #[inline(always)]
-    fn take<I: Isa>(&mut self, dtype: Dtype, places: &Places, index: usize, tile: &[u8]) {
+    fn take<I: NarrowIsa>(&mut self, dtype: Dtype, places: &Places, index: usize, tile: &[u8]) {
         for (pair, word) in I::LANE_PAIRS.into_iter().enumerate() {
             let word = index * VECTOR_WORDS + word;
             let both = places.low.word(word) & places.high.word(word);
