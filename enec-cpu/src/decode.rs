@@ -35,7 +35,7 @@ pub(crate) unsafe fn run<K: Kernels>(
     let mut tasks = tasks?;
     let streams = K::STREAMS && tasks.iter().map(|task| task.plan.target_len()).sum::<usize>() >= STREAM_BYTES;
     tasks.iter_mut().for_each(|task| task.streams = streams);
-    let schedule = Schedule::new(tasks.iter().map(Task::parts));
+    let schedule = Schedule::shared(tasks.iter().map(Task::parts), workers.threads());
     let decode = |scratch: &mut Scratch, part: Part| {
         let task = &tasks[part.job];
         if let Some(next) = tasks.get(part.job + 1)

@@ -31,7 +31,8 @@ pub(crate) unsafe fn run<K: Kernels>(
     let mut tasks = tasks?;
     let streams = K::STREAMS && tasks.iter().map(|task| task.source.len()).sum::<usize>() >= STREAM_BYTES;
     tasks.iter_mut().for_each(|task| task.streams = streams);
-    let coded = Schedule::new(tasks.iter().map(Task::blocks));
+    // Each block waits for those before it.
+    let coded = Schedule::in_order(tasks.iter().map(Task::blocks));
     let threads = workers.threads();
     let encode = |scratch: &mut Scratch, part: Part| {
         let task = &tasks[part.job];
@@ -42,9 +43,8 @@ pub(crate) unsafe fn run<K: Kernels>(
         }
         task.encode_block(kernels, part.part, threads, scratch);
     };
-    // In order: each block waits for those before it.
     workers.run(&coded, 1, encode, || kernels.fence());
-    let stored = Schedule::new(tasks.iter().map(Task::stored_parts));
+    let stored = Schedule::shared(tasks.iter().map(Task::stored_parts), threads);
     workers.run(&stored, 1, |_, part| tasks[part.job].store(kernels, part.part), || kernels.fence());
     let outcomes: Vec<_> = tasks.iter().map(Task::outcome).collect();
     jobs.iter_mut().zip(outcomes).for_each(|(job, outcome)| job.finish(Ok(outcome)));

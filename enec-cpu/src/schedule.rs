@@ -16,12 +16,20 @@ pub(crate) const HEAD_BYTES: usize = 16 << 10;
 /// A run of parts is at most this share of those that are left.
 const RUNS_LEFT: usize = 16;
 
-/// Hands out the parts of a batch's jobs one by one: job after job, and in each job from the first part to the last.
+/// Hands out the parts of a batch's jobs: job after job, and in each job from the first part to the last.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// Index, over all jobs, of the part behind each job's last one.
     ends: Vec<usize>,
+    shares: Vec<Share>,
+}
+
+/// Parts that are handed out in order, to one thread before all others.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Share {
     next: AtomicUsize,
+    end: usize,
 }
 
 /// One part of one job.
@@ -34,14 +42,25 @@ pub(crate) struct Part {
 }
 
 impl Schedule {
-    /// A schedule of jobs with these numbers of parts.
-    pub(crate) fn new(parts: impl IntoIterator<Item = usize>) -> Self {
+    /// A schedule of jobs with these numbers of parts: each part is begun after those before it.
+    pub(crate) fn in_order(parts: impl IntoIterator<Item = usize>) -> Self {
+        Self::shared(parts, 1)
+    }
+
+    /// A schedule for this many threads, each of which takes parts of a share of its own first. The same thread has the same share of every
+    /// batch like this one, and finds in its cache what it left there.
+    pub(crate) fn shared(parts: impl IntoIterator<Item = usize>, threads: usize) -> Self {
         let mut end = 0;
-        let ends = parts.into_iter().map(|parts| {
-            end += parts;
-            end
-        });
-        Self { ends: ends.collect(), next: AtomicUsize::new(0) }
+        let ends: Vec<usize> = parts
+            .into_iter()
+            .map(|parts| {
+                end += parts;
+                end
+            })
+            .collect();
+        let bound = |share: usize| share * (end / threads) + share * (end % threads) / threads;
+        let shares = (0..threads).map(|share| Share { next: AtomicUsize::new(bound(share)), end: bound(share + 1) });
+        Self { ends, shares: shares.collect() }
     }
 
     /// Parts of all jobs together.
@@ -49,28 +68,36 @@ impl Schedule {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Takes parts until there are none left. Several threads may take from one schedule.
+    /// Takes parts until there are none left, those of share `own` first. Several threads may take from one schedule.
     ///
-    /// Where parts need not be begun in order, a thread may take up to `run` of them at once, so that it goes on where it ended.
-    pub(crate) fn take(&self, run: usize) -> impl Iterator<Item = Part> + '_ {
-        let mut job = 0;
-        let mut indices = 0..0;
-        std::iter::from_fn(move || {
-            let index = indices.next().or_else(|| {
-                // Fewer towards the end, which all threads should reach together.
-                let left = self.len().saturating_sub(self.next.load(Ordering::Relaxed));
-                let run = run.min(left / RUNS_LEFT).max(1);
-                let start = self.next.fetch_add(run, Ordering::Relaxed);
-                indices = start..self.len().min(start + run);
-                indices.next()
-            })?;
-            // What one thread takes only ever goes up: no need to search from the start.
-            while self.ends[job] <= index {
-                job += 1;
+    /// A thread may take up to `run` of them at once, so that it goes on where it ended.
+    pub(crate) fn take(&self, own: usize, run: usize) -> impl Iterator<Item = Part> + '_ {
+        let shares = self.shares.iter().cycle().skip(own % self.shares.len()).take(self.shares.len());
+        shares.flat_map(move |share| share.take(run)).scan(0, |job, index| {
+            let start = |job: usize| job.checked_sub(1).map_or(0, |previous| self.ends[previous]);
+            // What one thread takes only ever goes up, but for one time at most.
+            if index < start(*job) {
+                *job = 0;
             }
-            let start = job.checked_sub(1).map_or(0, |previous| self.ends[previous]);
-            Some(Part { job, part: index - start })
+            while self.ends[*job] <= index {
+                *job += 1;
+            }
+            Some(Part { job: *job, part: index - start(*job) })
         })
+    }
+}
+
+impl Share {
+    /// Takes parts, as indices over all jobs, until there are none left.
+    fn take(&self, run: usize) -> impl Iterator<Item = usize> + '_ {
+        let runs = std::iter::from_fn(move || {
+            // Fewer towards the end, which all threads should reach together.
+            let left = self.end.saturating_sub(self.next.load(Ordering::Relaxed));
+            let run = run.min(left / RUNS_LEFT).max(1);
+            let start = self.next.fetch_add(run, Ordering::Relaxed);
+            (start < self.end).then(|| start..self.end.min(start + run))
+        });
+        runs.flatten()
     }
 }
 
@@ -80,17 +107,18 @@ mod tests {
 
     #[test]
     fn parts_come_in_order_and_empty_jobs_have_none() {
-        let schedule = Schedule::new([0, 2, 0, 1, 0]);
-        let taken: Vec<_> = schedule.take(8).map(|Part { job, part }| (job, part)).collect();
+        let schedule = Schedule::in_order([0, 2, 0, 1, 0]);
+        let taken: Vec<_> = schedule.take(0, 8).map(|Part { job, part }| (job, part)).collect();
         assert_eq!(taken, [(1, 0), (1, 1), (3, 0)]);
-        assert_eq!(schedule.take(1).next(), None);
-        assert_eq!(Schedule::new([]).take(1).next(), None);
+        assert_eq!(schedule.take(0, 1).next(), None);
+        assert_eq!(Schedule::in_order([]).take(0, 1).next(), None);
+        assert_eq!(Schedule::shared([], 3).take(2, 1).next(), None);
     }
 
     #[test]
     fn runs_are_taken_by_one_thread_and_get_shorter_towards_the_end() {
-        let schedule = Schedule::new([50, 50]);
-        let (mut first, mut second) = (schedule.take(4), schedule.take(4));
+        let schedule = Schedule::in_order([50, 50]);
+        let (mut first, mut second) = (schedule.take(0, 4), schedule.take(1, 4));
         let parts: Vec<_> = std::iter::from_fn(|| first.next().zip(second.next())).collect();
         let index = |Part { job, part }: Part| 50 * job + part;
         assert_eq!(
@@ -103,5 +131,17 @@ mod tests {
         assert_eq!(all, (0..100).collect::<Vec<_>>());
         let last = parts.last().unwrap();
         assert_eq!(index(last.0).abs_diff(index(last.1)), 1, "the last ones are taken one by one");
+    }
+
+    #[test]
+    fn threads_begin_with_their_own_share_and_leave_nothing() {
+        let schedule = Schedule::shared([3, 4, 0, 3], 3);
+        let taken = |own, count| -> Vec<_> {
+            schedule.take(own, 2).take(count).map(|Part { job, part }| (job, part)).collect()
+        };
+        assert_eq!(taken(1, 2), [(1, 0), (1, 1)]);
+        assert_eq!(taken(2, 6), [(1, 3), (3, 0), (3, 1), (3, 2), (0, 0), (0, 1)]);
+        assert_eq!(taken(0, 9), [(0, 2), (1, 2)], "the rest of others after the own");
+        assert_eq!(taken(1, 1), []);
     }
 }

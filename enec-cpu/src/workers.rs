@@ -49,8 +49,8 @@ impl Workers {
         self.threads
     }
 
-    /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last. A thread takes up to `run` parts
-    /// at once and ends with `finish`.
+    /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last. The caller is the first thread. A thread
+    /// takes up to `run` parts at once and ends with `finish`.
     pub(crate) fn run(
         &self,
         schedule: &Schedule,
@@ -58,10 +58,10 @@ impl Workers {
         work: impl Fn(&mut Scratch, Part) + Sync,
         finish: impl Fn() + Sync,
     ) {
-        let take_all = || {
+        let take_all = |own: usize| {
             let idle = self.idle_scratch().pop();
             let mut scratch = idle.unwrap_or_else(Scratch::new);
-            schedule.take(run).for_each(|part| work(&mut scratch, part));
+            schedule.take(own, run).for_each(|part| work(&mut scratch, part));
             finish();
             self.idle_scratch().push(scratch);
         };
@@ -71,12 +71,12 @@ impl Workers {
             Some(pool) if schedule.len() > 1 => pool.in_place_scope(|scope| {
                 for _ in 0..helpers {
                     scope.spawn(move |_| {
-                        take_all();
+                        take_all(rayon::current_thread_index().map_or(0, |helper| helper + 1));
                         stay_awake();
                         at_work.fetch_sub(1, Ordering::Release);
                     });
                 }
-                take_all();
+                take_all(0);
                 // The scope sleeps until the helpers are done, and would have to be woken.
                 let start = Instant::now();
                 while at_work.load(Ordering::Acquire) > 0 && start.elapsed() < AWAKE {
@@ -85,7 +85,7 @@ impl Workers {
                 // What the scope itself does after them.
                 (0..SPINS).for_each(|_| std::hint::spin_loop());
             }),
-            _ if schedule.len() > 0 => take_all(),
+            _ if schedule.len() > 0 => take_all(0),
             _ => {}
         }
     }
