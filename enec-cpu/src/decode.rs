@@ -9,12 +9,9 @@ use enec_format::{
 };
 
 use crate::kernels::{Behind, CascadeBlock, DecodeBlock, DecodeTarget, Kernels, Scratch, TileBytes};
-use crate::schedule::{HEAD_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::schedule::{HEAD_BYTES, Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
-
-/// Blocks that a thread decodes one after the other: what it asks memory for ahead of its work is then for itself.
-const RUN_BLOCKS: usize = 8;
 
 /// Runs the jobs.
 ///

@@ -1,14 +1,15 @@
 //! Encoding: a batch's jobs, cut into blocks.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use enec_core::{CheckedEncodeJob, PieceSink, Result};
 use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
 use enec_format::{BlockEntry, BlockRanges, Cascade, Coding, EncodeOutcome, EncodePlan, Layout, Section, TwoWindows};
 
 use crate::chain::Chain;
-use crate::kernels::{Behind, CascadeSource, EncodeBlock, Kernels, PlanesTarget, Scratch, TileBytes};
-use crate::schedule::{HEAD_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::kernels::{Behind, CascadeSource, EncodeBlock, Kernels, PlanesTarget, Scratch, TileBytes, WideLanes};
+use crate::schedule::{HEAD_BYTES, Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
 
@@ -31,9 +32,24 @@ pub(crate) unsafe fn run<K: Kernels>(
     let mut tasks = tasks?;
     let streams = K::STREAMS && tasks.iter().map(|task| task.source.len()).sum::<usize>() >= STREAM_BYTES;
     tasks.iter_mut().for_each(|task| task.streams = streams);
-    // Each block waits for those before it.
-    let coded = Schedule::in_order(tasks.iter().map(Task::blocks));
     let threads = workers.threads();
+    // What is in the caches of several threads is read twice rather than where another thread has it. The cascade has no such passes: where
+    // a block's segment goes is known only when it has been written.
+    let in_passes = threads > 1 && !streams;
+    if in_passes {
+        tasks.iter_mut().for_each(Task::expect_analyses);
+        let analysed = Schedule::shared(tasks.iter().map(|task| task.analyses.len()), threads);
+        workers.run(&analysed, RUN_BLOCKS, |_, part| tasks[part.job].analyse_first(kernels, part.part), || {});
+        let placed = Schedule::shared(tasks.iter_mut().map(Task::place_segments), threads);
+        workers.run(
+            &placed,
+            RUN_BLOCKS,
+            |scratch, part| tasks[part.job].write_analysed(kernels, part.part, scratch),
+            || {},
+        );
+    }
+    // Each block waits for those before it.
+    let coded = Schedule::in_order(tasks.iter().map(|task| if task.analyses.is_empty() { task.blocks() } else { 0 }));
     let encode = |scratch: &mut Scratch, part: Part| {
         let task = &tasks[part.job];
         if let Some(next) = tasks.get(part.job + 1)
@@ -60,6 +76,10 @@ struct Task<'a> {
     chain: Chain,
     /// Whether the target is streamed past the caches.
     streams: bool,
+    /// What the first of two passes finds, block by block; empty if there is one.
+    analyses: Vec<OnceLock<WideLanes>>,
+    /// Where their segments start in the variable section.
+    starts: Vec<usize>,
 }
 
 impl<'a> Task<'a> {
@@ -72,7 +92,7 @@ impl<'a> Task<'a> {
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
         let chain = Chain::new(plan.variable_limit());
         let target = SharedTarget::new(&mut target[..plan.target_len()]);
-        Ok(Self { plan, source, target, pieces, chain, streams: false })
+        Ok(Self { plan, source, target, pieces, chain, streams: false, analyses: Vec::new(), starts: Vec::new() })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -132,7 +152,39 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Encodes a block and returns the end of its segment in the variable section, or `None` if the job is over.
+    /// Makes room for what the first of two passes finds.
+    fn expect_analyses(&mut self) {
+        if let Coding::TwoWindows(_) = self.plan.coding() {
+            self.analyses.resize_with(self.blocks(), OnceLock::new);
+        }
+    }
+
+    /// The first pass.
+    fn analyse_first<K: Kernels>(&self, kernels: K, index: usize) {
+        if let Coding::TwoWindows(windows) = self.plan.coding() {
+            self.analyses[index].get_or_init(|| self.analyse(kernels, windows, index));
+        }
+    }
+
+    /// Between the passes: finds out where the segments go. Returns how many blocks are to be written.
+    fn place_segments(&mut self) -> usize {
+        let Coding::TwoWindows(windows) = self.plan.coding() else { return 0 };
+        let wide = self.analyses.iter().filter_map(OnceLock::get);
+        let starts = wide.enumerate().map_while(|(index, wide)| self.chain.take(index, wide.segment_len(windows)));
+        self.starts = starts.collect();
+        if self.chain.is_stopped() { 0 } else { self.starts.len() }
+    }
+
+    /// The second pass.
+    fn write_analysed<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
+        let (Coding::TwoWindows(windows), Some(&wide)) = (self.plan.coding(), self.analyses[index].get()) else { return };
+        let end = self.write_windows(kernels, windows, index, wide, self.starts[index], &[], scratch);
+        if index + 1 == self.blocks() {
+            self.finish(end);
+        }
+    }
+
+    /// Encodes a block in one pass and returns the end of its segment in the variable section, or `None` if the job is over.
     fn encode_windows<K: Kernels>(
         &self,
         kernels: K,
@@ -141,23 +193,47 @@ impl<'a> Task<'a> {
         threads: usize,
         scratch: &mut Scratch,
     ) -> Option<usize> {
-        let (layout, ranges) = (self.layout(), self.layout().block(index));
-        let range = layout.decoded_range(ranges.tiles.clone());
-        let elements = &self.source[range.clone()];
-        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint.
-        let mask = unsafe { self.target.range(ranges.mask.clone()) };
-        let wide =
-            self.with_content(index, &range, |show| kernels.analyse(layout.dtype, windows, elements, mask, show));
-        let len = wide.segment_len(windows);
-        let start = self.chain.take(index, len)?;
-        // SAFETY: the chain gives every place once.
-        let segment = unsafe { self.target.range(self.segment_range(start, len)) };
-        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 };
-        let entry = self.write_entry(&ranges, entry, start + len);
+        let wide = self.analyse(kernels, windows, index);
+        let start = self.chain.take(index, wide.segment_len(windows))?;
         // Half of the next block: the other half comes soon enough when it is analysed. With several threads it is only likely that the
         // block is this thread's.
-        let next = range.start + threads * elements.len();
+        let elements = self.layout().decoded_range(self.layout().block(index).tiles);
+        let next = elements.start + threads * elements.len();
         let ahead = self.source.get(next..next + elements.len() / 2).unwrap_or_default();
+        Some(self.write_windows(kernels, windows, index, wide, start, ahead, scratch))
+    }
+
+    /// Writes a block's mask.
+    fn analyse<K: Kernels>(&self, kernels: K, windows: TwoWindows, index: usize) -> WideLanes {
+        let (layout, ranges) = (self.layout(), self.layout().block(index));
+        let elements = layout.decoded_range(ranges.tiles);
+        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint.
+        let mask = unsafe { self.target.range(ranges.mask) };
+        let source = &self.source[elements.clone()];
+        self.with_content(index, &elements, |show| kernels.analyse(layout.dtype, windows, source, mask, show))
+    }
+
+    /// Writes the rest of an analysed block, given where its segment starts in the variable section. Returns where it ends.
+    #[allow(clippy::too_many_arguments, reason = "what the analysis found")]
+    fn write_windows<K: Kernels>(
+        &self,
+        kernels: K,
+        windows: TwoWindows,
+        index: usize,
+        wide: WideLanes,
+        start: usize,
+        ahead: &[u8],
+        scratch: &mut Scratch,
+    ) -> usize {
+        let (layout, ranges) = (self.layout(), self.layout().block(index));
+        let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
+        let end = start + wide.segment_len(windows);
+        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint; the chain gives every place once.
+        let (mask, segment) = unsafe {
+            (&*self.target.range(ranges.mask.clone()), self.target.range(self.segment_range(start, end - start)))
+        };
+        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 };
+        let entry = self.write_entry(&ranges, entry, end);
         let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask, ahead };
         // SAFETY: blocks are handed out once.
         let mut planes = unsafe { self.planes(&ranges) };
@@ -168,13 +244,13 @@ impl<'a> Task<'a> {
                 let [byte_plane, extra_plane, low_plane] = planes;
                 pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
             }
-            return Some(start + len);
+            return end;
         }
         let lens = planes.each_ref().map(|plane| plane.len());
         let mut behind = behind(planes, tiles);
         let Some(pieces) = self.pieces else {
             kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut |_, _| {}), segment, wide);
-            return Some(start + len);
+            return end;
         };
         let [byte, extra, low] = lens;
         let mut kept = kept.split([extra, low]);
@@ -191,7 +267,7 @@ impl<'a> Task<'a> {
             kept.iter().for_each(|plane| hash(plane));
             hash(segment);
         });
-        Some(start + len)
+        end
     }
 
     /// As [`encode_windows`](Self::encode_windows).

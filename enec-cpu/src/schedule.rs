@@ -13,6 +13,9 @@ pub(crate) const STREAM_BYTES: usize = 8 << 20;
 /// Bytes of a job's source that are asked for while the job before it is finished: all of a small one.
 pub(crate) const HEAD_BYTES: usize = 16 << 10;
 
+/// Blocks that a thread does one after the other where their order is free: what it asks memory for ahead of its work is then for itself.
+pub(crate) const RUN_BLOCKS: usize = 8;
+
 /// A run of parts is at most this share of those that are left.
 const RUNS_LEFT: usize = 16;
 
