@@ -66,12 +66,12 @@ fn lane_ranges<I: Isa, F: Float>(isa: I, tile: &[u8], first: usize) -> [(I::Vect
     for row in 0..ROWS {
         for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
             let (words, _) = F::load(isa, tile, row, first + index);
-            let magnitudes = isa.shift_up(words, 1);
+            let magnitudes = isa.and(words, isa.splat(0x7FFF));
             *smallest = isa.smaller(*smallest, magnitudes);
             *largest = isa.larger(*largest, magnitudes);
         }
     }
-    let shift = 16 - usize::from(F::DTYPE.exponent_bits());
+    let shift = 15 - usize::from(F::DTYPE.exponent_bits());
     for (smallest, largest) in &mut bounds {
         (*smallest, *largest) = (isa.shift_down(*smallest, shift), isa.shift_down(*largest, shift));
     }
