@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use enec::checkpoint::{self, Options, Report};
-use enec::{Codec, Dtype, OpenOptions};
+use enec::{Codec, CodecChoice, Dtype, OpenOptions};
 use serde::Serialize;
 
 use crate::Result;
@@ -72,6 +72,7 @@ impl Operation {
 #[derive(Debug, Serialize)]
 struct Row {
     backend: String,
+    codec: &'static str,
     place: PathBuf,
     operation: &'static str,
     threads: String,
@@ -97,9 +98,22 @@ pub(crate) fn run(arguments: &Arguments, folder: &Path) -> Result<()> {
         variant: arguments.variant.clone(),
         ..OpenOptions::default()
     };
-    let codec = Codec::new(enec::open(&arguments.backend, &options)?);
+    let backend = enec::open(&arguments.backend, &options)?;
+    let mut rows = Vec::new();
+    for &choice in &arguments.codec {
+        rows.extend(measure(&Codec::new(backend.clone()).with_choice(choice), choice, arguments, folder, bytes)?);
+    }
+    if let Some(path) = &arguments.out {
+        fs::write(path, serde_json::to_string_pretty(&rows)?)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// One checkpoint, compressed by one codec.
+fn measure(codec: &Codec, choice: CodecChoice, arguments: &Arguments, folder: &Path, bytes: usize) -> Result<Vec<Row>> {
     let folder = Scratch::new(folder)?;
-    let place = Place::new(&codec, &folder.0, bytes)?;
+    let place = Place::new(codec, &folder.0, bytes)?;
     let mut seconds = vec![Vec::new(); Operation::ALL.len()];
     for _ in 0..arguments.repetitions.max(1) {
         for operation in Operation::ALL {
@@ -111,6 +125,7 @@ pub(crate) fn run(arguments: &Arguments, folder: &Path) -> Result<()> {
     };
     let rows = Operation::ALL.map(|operation| Row {
         backend: codec.backend().info().backend.to_owned(),
+        codec: choice.name(),
         place: folder.0.parent().unwrap_or(&folder.0).to_owned(),
         operation: operation.name(),
         threads: codec.backend().info().fingerprint.clone(),
@@ -123,21 +138,18 @@ pub(crate) fn run(arguments: &Arguments, folder: &Path) -> Result<()> {
         origin: Origin::here(),
     });
     print(&rows);
-    if let Some(path) = &arguments.out {
-        fs::write(path, serde_json::to_string_pretty(&rows)?)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    Ok(())
+    Ok(rows.into())
 }
 
 fn print(rows: &[Row]) {
     let Some(first) = rows.first() else { return };
     println!(
-        "{} in {}: {} bytes, compressed {}, {}",
+        "{} in {}: {} bytes, compressed {} by {}, {}",
         first.origin.cpu,
         first.place.display(),
         first.original_bytes,
         first.compressed_bytes,
+        first.codec,
         first.threads
     );
     println!("commit {}", first.origin.commit);

@@ -197,7 +197,7 @@ impl Codec {
     ) -> Result<Vec<Result<()>>> {
         let mut streams: Vec<_> = streams.into_iter().collect();
         let pieces: Vec<_> = streams.iter().map(|(stream, _)| PieceHashes::new(stream.layout())).collect();
-        let sinks: Vec<_> = pieces.iter().map(|pieces| pieces.sink(0)).collect();
+        let sinks: Vec<_> = pieces.iter().map(|pieces| pieces.sink(0).without_payload()).collect();
         let mut jobs = Vec::with_capacity(streams.len());
         for ((stream, target), sink) in streams.iter_mut().zip(&sinks) {
             check_exact(target.len(), stream.decoded_len())?;

@@ -93,8 +93,7 @@ pub type Feed<'a> = dyn FnMut(&mut dyn FnMut(&[u8])) + 'a;
 /// Takes the pieces of a job while they are in cache, so that core can hash them there.
 ///
 /// A backend that has the bytes in host memory calls it, from any thread, at most once for each block that the job covers whole, with
-/// the tail behind it if there is one. It need not: what it leaves out core hashes afterwards, and a backend may well report only
-/// the content when it decodes. Stored streams have no blocks to report. What was reported of a job that ends as stored counts for
+/// the tail behind it if there is one. It need not: what it leaves out core hashes afterwards. Stored streams have no blocks to report. What was reported of a job that ends as stored counts for
 /// its content only: core discards the payload.
 pub trait PieceSink: Sync {
     /// The decoded bytes of block `block` of the plan's layout; those of the last block go on through the tail.
@@ -102,6 +101,11 @@ pub trait PieceSink: Sync {
 
     /// The stored parts of block `block`, in stream order: entry, mask, byte plane, extra plane, low plane, segment.
     fn payload(&self, block: usize, parts: &[&[u8]; 6]);
+
+    /// Whether the payload is wanted. If not, a backend need not report it.
+    fn wants_payload(&self) -> bool {
+        true
+    }
 
     /// As [`content`](Self::content), from a backend that hands the bytes over piece by piece while they are in the cache: `feed` is
     /// called once and calls what it is given with each of them in order.

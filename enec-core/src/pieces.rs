@@ -40,7 +40,7 @@ impl PieceHashes {
     /// A sink for a job whose block 0 is block `first_block` of the tensor.
     #[must_use]
     pub fn sink(&self, first_block: usize) -> PieceWindow<'_> {
-        PieceWindow { hashes: self, first_block }
+        PieceWindow { hashes: self, first_block, wants_payload: true }
     }
 
     /// Records the hash of decoded bytes that start at piece `first` and go to the end of a piece or of the tensor.
@@ -108,6 +108,15 @@ fn all(slots: &[OnceLock<u64>]) -> Option<u64> {
 pub struct PieceWindow<'a> {
     hashes: &'a PieceHashes,
     first_block: usize,
+    wants_payload: bool,
+}
+
+impl PieceWindow<'_> {
+    /// The same sink, for the content only.
+    #[must_use]
+    pub fn without_payload(self) -> Self {
+        Self { wants_payload: false, ..self }
+    }
 }
 
 impl PieceSink for PieceWindow<'_> {
@@ -117,6 +126,10 @@ impl PieceSink for PieceWindow<'_> {
 
     fn payload(&self, block: usize, parts: &[&[u8]; 6]) {
         set(&self.hashes.payload, self.hashes.first_block + self.first_block + block, || piece_hash(parts));
+    }
+
+    fn wants_payload(&self) -> bool {
+        self.wants_payload
     }
 
     fn content_in_parts(&self, block: usize, feed: &mut Feed<'_>) {

@@ -215,8 +215,14 @@ impl<'a> Task<'a> {
         let target = unsafe { self.target.range(start..start + decoded_len + tail.len()) };
         let is_whole =
             tiles.len() == ranges.tiles.len() && (index + 1 < layout.blocks() || tail.len() == layout.tail.len);
-        // Not the payload: whoever wants it checked has it checked before it is decoded.
         let pieces = self.pieces.filter(|_| is_whole);
+        if let Some(pieces) = pieces.filter(|pieces| pieces.wants_payload()) {
+            // What is read now is in the cache when it is decoded.
+            let [entry, mask, byte_plane, extra_plane, low_plane] =
+                [&ranges.entry, &ranges.mask, &ranges.byte_plane, &ranges.extra_plane, &ranges.low_plane]
+                    .map(|range| &self.source[range.clone()]);
+            pieces.payload(index, &[entry, mask, byte_plane, extra_plane, low_plane, self.segment(index)]);
+        }
         let (decoded, rest) = target.split_at_mut(decoded_len);
         rest.copy_from_slice(tail);
         if !self.streams {

@@ -2,22 +2,33 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use enec_format::geometry::BLOCK_TILES;
+use enec_format::geometry::{BLOCK_ELEMENTS, BLOCK_TILES};
 use enec_format::hash::{combine, content_pieces};
-use enec_format::{DecodePlan, Stream};
+use enec_format::{DecodePlan, Dtype, Stream};
 
 use super::buffer::{AlignedBuffer, split_front, whole_pieces};
 use super::tensor::{StoredForm, TensorRef};
 use super::timings::TimedSink;
 use super::work::Work;
 use super::write::Part;
-use crate::{DecodeJob, PieceHashes, PieceSink, Result, Source, Target};
+use crate::{DecodeJob, Feed, PieceHashes, PieceSink, Result, Source, Target};
 
 /// Takes what was decoded. An error ends the decoding of all tensors.
 pub(crate) trait Receiver<'a> {
     /// The next bytes of a tensor, which start at byte `offset` of it. Their hash is not checked yet.
     fn bytes(&mut self, tensor: TensorRef<'a>, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// What the tensor ought to be decoded to, if that is known.
+    fn expected(&self, _tensor: TensorRef<'a>) -> Option<&[u8]> {
+        None
+    }
+
+    /// The tensor is not what is expected; byte `byte` is the first of those to be received next that differs. They are received all the same.
+    fn differs(&mut self, _tensor: TensorRef<'a>, _byte: u64) -> Result<()> {
+        Ok(())
+    }
 
     /// The next bytes of several tensors, which lie in `buffer` and may be taken away with it if another is left in its place.
     fn window(&mut self, buffer: &mut AlignedBuffer, parts: Vec<(TensorRef<'a>, Part)>) -> Result<()> {
@@ -134,6 +145,10 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
             if tensor.form() == StoredForm::Carried {
                 hashes.extend(content_pieces(bytes));
             }
+            let expected = self.receiver.expected(tensor);
+            if let Some(byte) = expected.and_then(|expected| first_difference(expected, offset, bytes)) {
+                self.receiver.differs(tensor, byte)?;
+            }
             self.receiver.stored(tensor, offset, bytes)?;
             offset += bytes.len() as u64;
         }
@@ -144,11 +159,15 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
     fn decode(&mut self, windows: Vec<Window<'a>>, buffer: &mut AlignedBuffer) -> Result<()> {
         let lengths = Vec::from_iter(windows.iter().map(|window| window.plan.target_len()));
         let decoded = buffer.take(lengths.iter().sum());
-        let results = {
+        let (results, differences) = {
             let Work { codec, stopwatch, .. } = self.work;
             let sinks = Vec::from_iter(windows.iter().map(|window| {
-                let sink = window.tensor.hashes.sink(0);
-                TimedSink { sink, stopwatch }
+                let mut sink = window.tensor.hashes.sink(0);
+                if self.check == Check::Content {
+                    sink = sink.without_payload();
+                }
+                let expected = self.receiver.expected(window.tensor.tensor);
+                Comparison::new(TimedSink { sink, stopwatch }, window.tensor.stream.dtype(), expected)
             }));
             let mut rest = &mut *decoded;
             let jobs = windows.iter().zip(&sinks).map(|(window, sink)| {
@@ -157,16 +176,26 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
                 DecodeJob::new(window.plan.clone(), source, target).with_pieces(sink)
             });
             let jobs = jobs.collect();
-            stopwatch.code.time(|| codec.decode_jobs(jobs))?
+            let results = stopwatch.code.time(|| codec.decode_jobs(jobs))?;
+            let mut rest = &*decoded;
+            let decoded = windows.iter().map(|window| {
+                let (front, back) = rest.split_at(window.plan.target_len());
+                rest = back;
+                (window.decoded_offset(), front)
+            });
+            let differences = sinks.into_iter().zip(decoded).map(|(sink, (offset, decoded))| sink.finish(offset, decoded));
+            (results, Vec::from_iter(differences))
         };
         let (mut parts, mut ends, mut start) = (Vec::with_capacity(results.len()), Vec::new(), 0);
-        for ((window, result), length) in windows.into_iter().zip(results).zip(lengths) {
+        for (((window, result), difference), length) in windows.into_iter().zip(results).zip(differences).zip(lengths) {
             let range = start..start + length;
             start = range.end;
             let tensor = window.tensor.tensor;
             if result.is_ok() {
-                let offset = window.tensor.stream.layout().decoded_range(window.tiles.clone()).start;
-                parts.push((tensor, (offset as u64, range.clone())));
+                if let Some(byte) = difference {
+                    self.receiver.differs(tensor, byte)?;
+                }
+                parts.push((tensor, (window.decoded_offset(), range.clone())));
             }
             let end = match result {
                 Ok(()) => self.finish(window, &decoded[range]).transpose(),
@@ -195,6 +224,13 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
     }
 }
 
+impl Window<'_> {
+    /// Where its first byte lies in the tensor.
+    fn decoded_offset(&self) -> u64 {
+        self.tensor.stream.layout().decoded_range(self.tiles.clone()).start as u64
+    }
+}
+
 impl Begun<'_> {
     /// The tiles of the next window, and whether it is the last.
     fn next_window(&self, window_bytes: usize) -> (Range<usize>, bool) {
@@ -203,4 +239,79 @@ impl Begun<'_> {
         let end = layout.tiles.min(self.done + blocks * BLOCK_TILES);
         (self.done..end, end == layout.tiles)
     }
+}
+
+/// Compares what is decoded with what is expected, by the threads that decode and while it is in their caches.
+struct Comparison<'a, Sink> {
+    sink: Sink,
+    block_bytes: usize,
+    expected: Option<&'a [u8]>,
+    /// Bytes that a backend has handed over.
+    compared: AtomicUsize,
+    /// The first byte of the tensor that differs.
+    difference: AtomicU64,
+}
+
+impl<'a, Sink> Comparison<'a, Sink> {
+    fn new(sink: Sink, dtype: Dtype, expected: Option<&'a [u8]>) -> Self {
+        let block_bytes = BLOCK_ELEMENTS * dtype.element_bytes();
+        Self { sink, block_bytes, expected, compared: AtomicUsize::new(0), difference: AtomicU64::new(u64::MAX) }
+    }
+
+    fn compare(&self, offset: usize, decoded: &[u8]) {
+        let Some(expected) = self.expected else { return };
+        if let Some(byte) = first_difference(expected, offset as u64, decoded) {
+            self.difference.fetch_min(byte, Ordering::Relaxed);
+        }
+        self.compared.fetch_add(decoded.len(), Ordering::Relaxed);
+    }
+
+    /// The first byte that differs, after comparing what the backend has not handed over.
+    fn finish(self, offset: u64, decoded: &[u8]) -> Option<u64> {
+        let difference = Some(self.difference.into_inner()).filter(|&byte| byte != u64::MAX);
+        if self.compared.into_inner() < decoded.len() {
+            return self.expected.and_then(|expected| first_difference(expected, offset, decoded));
+        }
+        difference
+    }
+}
+
+impl<Sink: PieceSink> PieceSink for Comparison<'_, Sink> {
+    fn content(&self, block: usize, decoded: &[u8]) {
+        self.sink.content(block, decoded);
+        self.compare(block * self.block_bytes, decoded);
+    }
+
+    fn payload(&self, block: usize, parts: &[&[u8]; 6]) {
+        self.sink.payload(block, parts);
+    }
+
+    fn wants_payload(&self) -> bool {
+        self.sink.wants_payload()
+    }
+
+    fn content_in_parts(&self, block: usize, feed: &mut Feed<'_>) {
+        let mut offset = block * self.block_bytes;
+        self.sink.content_in_parts(block, &mut |hash| {
+            feed(&mut |bytes| {
+                hash(bytes);
+                self.compare(offset, bytes);
+                offset += bytes.len();
+            });
+        });
+    }
+
+    fn payload_in_parts(&self, block: usize, lengths: [usize; 6], feed: &mut Feed<'_>) {
+        self.sink.payload_in_parts(block, lengths, feed);
+    }
+}
+
+/// The first byte of a tensor that is not what is expected, among these, which start at byte `offset` of it.
+fn first_difference(expected: &[u8], offset: u64, bytes: &[u8]) -> Option<u64> {
+    let expected = usize::try_from(offset).ok().and_then(|offset| expected.get(offset..)).unwrap_or(&[]);
+    if expected.get(..bytes.len()) == Some(bytes) {
+        return None;
+    }
+    let same = bytes.iter().zip(expected).take_while(|(left, right)| left == right).count();
+    Some(offset + same as u64)
 }

@@ -90,6 +90,11 @@ impl<Sink: PieceSink> PieceSink for TimedSink<'_, Sink> {
             self.sink.payload(block, parts);
         }
     }
+
+    fn wants_payload(&self) -> bool {
+        self.sink.wants_payload()
+    }
+
     fn content_in_parts(&self, block: usize, feed: &mut Feed<'_>) {
         self.sink.content_in_parts(block, &mut |hash| self.timed(hash, feed));
     }

@@ -183,19 +183,19 @@ struct FileVerifier<'v, 'p, 'o> {
 }
 
 impl<'a> Receiver<'a> for FileVerifier<'_, '_, '_> {
-    fn bytes(&mut self, tensor: TensorRef<'a>, offset: u64, bytes: &[u8]) -> Result<()> {
-        if let Some(original) = self.original
-            && !self.differences.contains_key(tensor.name())
-        {
-            let original = original.tensor(tensor.name()).map_or(&[][..], |original| original.stored_bytes());
-            let original = usize::try_from(offset).ok().and_then(|offset| original.get(offset..)).unwrap_or(&[]);
-            if original.get(..bytes.len()) != Some(bytes) {
-                let same = bytes.iter().zip(original).take_while(|(left, right)| left == right).count();
-                self.differences.insert(tensor.name().to_owned(), offset + same as u64);
-            }
-        }
+    fn bytes(&mut self, _tensor: TensorRef<'a>, _offset: u64, bytes: &[u8]) -> Result<()> {
         self.verifier.result.bytes += bytes.len() as u64;
         advance(self.verifier.progress, bytes.len() as u64)
+    }
+
+    fn expected(&self, tensor: TensorRef<'a>) -> Option<&[u8]> {
+        let original = self.original?;
+        Some(original.tensor(tensor.name()).map_or(&[][..], |original| original.stored_bytes()))
+    }
+
+    fn differs(&mut self, tensor: TensorRef<'a>, byte: u64) -> Result<()> {
+        self.differences.entry(tensor.name().to_owned()).or_insert(byte);
+        Ok(())
     }
 
     fn end(&mut self, tensor: TensorRef<'a>, result: Result<()>) -> Result<()> {
