@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use enec_core::{CheckedEncodeJob, PieceSink, Result};
-use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
+use enec_format::geometry::{ALIGNMENT, BLOCK_TILES, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
 use enec_format::{BlockEntry, BlockRanges, Cascade, Coding, EncodeOutcome, EncodePlan, Layout, Section, TwoWindows};
 
 use crate::chain::Chain;
 use crate::kernels::{Behind, CascadeSource, EncodeBlock, Kernels, PlanesTarget, Scratch, TileBytes};
-use crate::schedule::{HEAD_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
 
@@ -34,13 +34,8 @@ pub(crate) unsafe fn run<K: Kernels>(
     let coded = Schedule::new(tasks.iter().map(Task::blocks));
     let threads = workers.threads();
     let encode = |scratch: &mut Scratch, part: Part| {
-        let task = &tasks[part.job];
-        if let Some(next) = tasks.get(part.job + 1)
-            && part.part + 1 == task.blocks()
-        {
-            kernels.prefetch(&next.source[..next.source.len().min(HEAD_BYTES)]);
-        }
-        task.encode_block(kernels, part.part, threads, scratch);
+        let following = tasks.get(part.job + 1).map_or(&[][..], |next| next.source);
+        tasks[part.job].encode_block(kernels, part.part, following, threads, scratch);
     };
     // In order: each block waits for those before it.
     workers.run(&coded, 1, encode, || kernels.fence());
@@ -117,13 +112,21 @@ impl<'a> Task<'a> {
         padding.fill(0);
     }
 
-    fn encode_block<K: Kernels>(&self, kernels: K, index: usize, threads: usize, scratch: &mut Scratch) {
+    /// Encodes a block; `following` is the source of the next job.
+    fn encode_block<K: Kernels>(
+        &self,
+        kernels: K,
+        index: usize,
+        following: &[u8],
+        threads: usize,
+        scratch: &mut Scratch,
+    ) {
         if self.chain.is_stopped() {
             return;
         }
         let _guard = self.chain.stop_on_panic();
         let end = match self.plan.coding() {
-            Coding::TwoWindows(windows) => self.encode_windows(kernels, windows, index, threads, scratch),
+            Coding::TwoWindows(windows) => self.encode_windows(kernels, windows, index, following, threads, scratch),
             Coding::Cascade(cascade) => self.encode_cascade(kernels, cascade, index, scratch),
             _ => None,
         };
@@ -138,6 +141,7 @@ impl<'a> Task<'a> {
         kernels: K,
         windows: TwoWindows,
         index: usize,
+        following: &[u8],
         threads: usize,
         scratch: &mut Scratch,
     ) -> Option<usize> {
@@ -154,10 +158,11 @@ impl<'a> Task<'a> {
         let segment = unsafe { self.target.range(self.segment_range(start, len)) };
         let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 };
         let entry = self.write_entry(&ranges, entry, start + len);
-        // Half of the next block: the other half comes soon enough when it is analysed. With several threads it is only likely that the
-        // block is this thread's.
-        let next = range.start + threads * elements.len();
-        let ahead = self.source.get(next..next + elements.len() / 2).unwrap_or_default();
+        // Half of the next block, or of the next job's first one: the other half comes soon enough when it is analysed. With several threads
+        // it is only likely that the block is this thread's.
+        let (next, half) = (range.start + threads * elements.len(), BLOCK_TILES * layout.dtype.tile_bytes() / 2);
+        let following = if index + 1 == self.blocks() { following } else { &[] };
+        let ahead = self.source.get(next..next + half).unwrap_or(&following[..following.len().min(half)]);
         let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask, ahead };
         // SAFETY: blocks are handed out once.
         let mut planes = unsafe { self.planes(&ranges) };
