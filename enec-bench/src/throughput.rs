@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use enec::format::EncodePlan;
 use enec::format::hash::content_hash;
+use enec::format::{DecodePlan, EncodePlan};
 use enec::{Backend, Codec, CodecChoice, OpenOptions, Stream};
 use enec_core::{DecodeBatch, DecodeJob, EncodeBatch, EncodeJob, KernelTime, Source, Target};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -197,6 +197,8 @@ struct Bench<'a> {
     decoded: Buffer,
     stream_lengths: Vec<usize>,
     encoded_len: usize,
+    /// Plans of the streams that are encoded, which kernels get without validating them again.
+    decode_plans: Vec<DecodePlan>,
 }
 
 impl<'a> Bench<'a> {
@@ -205,12 +207,24 @@ impl<'a> Bench<'a> {
         let plans = case.plans(&codec)?;
         let encoded = Buffer::new(plans.iter().map(EncodePlan::target_len).sum());
         let decoded = Buffer::new(case.source.bytes().len());
-        Ok(Self { opened, case, codec, plans, encoded, decoded, stream_lengths: Vec::new(), encoded_len: 0 })
+        Ok(Self {
+            opened,
+            case,
+            codec,
+            plans,
+            encoded,
+            decoded,
+            stream_lengths: Vec::new(),
+            encoded_len: 0,
+            decode_plans: Vec::new(),
+        })
     }
 
     /// Runs everything once and compares every result with the input.
     fn warm_up(&mut self) -> Result<()> {
         self.run(Operation::CodecEncode)?;
+        let streams = streams(&self.plans, &self.stream_lengths, &self.encoded)?;
+        self.decode_plans = streams.iter().map(DecodePlan::whole).collect();
         for operation in [Operation::Memcpy, Operation::NtCopy, Operation::CodecDecode, Operation::KernelDecode] {
             self.decoded.bytes_mut().fill(0x5A);
             self.run(operation)?;
@@ -269,15 +283,15 @@ impl<'a> Bench<'a> {
     }
 
     fn kernel_decode(&mut self) -> Result<()> {
-        let streams = streams(&self.plans, &self.stream_lengths, &self.encoded)?;
         let backend = &self.opened.backend;
         let mut batch = DecodeBatch::new(backend.info());
-        let mut rest = self.decoded.bytes_mut();
-        for stream in &streams {
-            let (target, behind) = rest.split_at_mut(stream.decoded_len());
-            rest = behind;
-            let plan = enec::format::DecodePlan::whole(stream);
-            batch.push(DecodeJob::new(plan, Source::Host(stream.bytes()), Target::Host(target)))?;
+        let (mut streams, mut rest) = (self.encoded.bytes(), self.decoded.bytes_mut());
+        for (plan, decode_plan) in self.plans.iter().zip(&self.decode_plans) {
+            let (stream, following) = streams.split_at(plan.target_len());
+            let (target, behind) = rest.split_at_mut(decode_plan.target_len());
+            (streams, rest) = (following, behind);
+            let source = Source::Host(&stream[..decode_plan.source_len()]);
+            batch.push(DecodeJob::new(decode_plan.clone(), source, Target::Host(target)))?;
         }
         backend.decode(&mut batch)?;
         for outcome in batch.into_results() {

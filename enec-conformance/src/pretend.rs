@@ -84,6 +84,11 @@ impl Backend for Pretend {
         &self.info
     }
 
+    /// So few that calls with several tensors are cut into several batches.
+    fn batch_bytes(&self) -> usize {
+        1 << 14
+    }
+
     fn alloc(&self, len: usize) -> Result<DeviceBuf> {
         let fill = if self.has(Fault::AllocNotZeroed) { 0xCD } else { 0 };
         if self.has(Fault::HugeAllocPanics) {

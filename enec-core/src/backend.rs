@@ -59,6 +59,14 @@ pub trait Backend: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Decoded bytes of host memory that are enough for one batch: [`Codec`](crate::Codec) makes several of more. What core and backend
+    /// keep of each job is then still in the caches when it is wanted, however many small tensors there are.
+    ///
+    /// No limit by default, which suits a device on which every submission costs something.
+    fn batch_bytes(&self) -> usize {
+        usize::MAX
+    }
+
     /// Runs the encode jobs and waits for them: afterwards every job has a status. A job of a codec that [`DeviceInfo::codecs`] lacks, which
     /// no batch of this device takes up, fails with [`Error::Unavailable`](crate::Error::Unavailable).
     ///

@@ -137,7 +137,17 @@ impl Codec {
         &self,
         tensors: impl IntoIterator<Item = (Dtype, &'a [u8], &'a mut [u8])>,
     ) -> Result<Vec<usize>> {
-        let mut tensors: Vec<_> = tensors.into_iter().collect();
+        let (mut tensors, mut lengths) = (tensors.into_iter(), Vec::new());
+        loop {
+            let batch = take_batch(&mut tensors, self.backend.batch_bytes(), |(_, elements, _)| elements.len());
+            if batch.is_empty() {
+                return Ok(lengths);
+            }
+            self.encode_one_batch(batch, &mut lengths)?;
+        }
+    }
+
+    fn encode_one_batch(&self, mut tensors: Vec<(Dtype, &[u8], &mut [u8])>, lengths: &mut Vec<usize>) -> Result<()> {
         let plan = |(dtype, elements, _): &(Dtype, &[u8], &mut [u8])| -> Result<EncodePlan> {
             let count = element_count(*dtype, elements.len())?;
             Ok(EncodePlan::new(*dtype, self.coding(*dtype, elements), count)?)
@@ -148,20 +158,29 @@ impl Codec {
         let jobs = tensors.iter_mut().zip(&plans).zip(&sinks).map(|(((_, elements, target), plan), sink)| {
             EncodeJob::new(plan.clone(), Source::Host(elements), Target::Host(target)).with_pieces(sink)
         });
-        let outcomes = self.encode_jobs(jobs.collect())?.into_iter().collect::<Result<Vec<_>>>()?;
-        let mut lengths = Vec::with_capacity(tensors.len());
+        let outcomes = self.encode_jobs(jobs.collect())?;
         for ((((_, elements, target), plan), pieces), outcome) in
             tensors.into_iter().zip(plans).zip(pieces).zip(outcomes)
         {
-            let layout = plan.written(outcome)?;
+            let layout = plan.written(outcome?)?;
             let target = &mut target[..layout.stream_len];
-            layout.header(None).write(target);
             let content = pieces.complete_content(elements);
-            let payload = pieces.complete_payload(&Stream::open(target)?);
+            let payload = if layout.coding == Coding::Stored {
+                content
+            } else {
+                pieces.add_tail(layout.blocks(), &target[layout.tail.range()]);
+                match pieces.payload() {
+                    Some(payload) => payload,
+                    None => {
+                        layout.header(None).write(target);
+                        pieces.complete_payload(&Stream::open(target)?)
+                    }
+                }
+            };
             layout.header(Some(Seal { content, payload })).write(target);
             lengths.push(layout.stream_len);
         }
-        Ok(lengths)
+        Ok(())
     }
 
     /// Decodes a stream, checking the content hash if it has one.
@@ -195,7 +214,22 @@ impl Codec {
         &self,
         streams: impl IntoIterator<Item = (&'a Stream<'s>, &'a mut [u8])>,
     ) -> Result<Vec<Result<()>>> {
-        let mut streams: Vec<_> = streams.into_iter().collect();
+        let (mut streams, mut results) = (streams.into_iter(), Vec::new());
+        loop {
+            let bytes = |(stream, _): &(&Stream<'_>, &mut [u8])| stream.decoded_len();
+            let batch = take_batch(&mut streams, self.backend.batch_bytes(), bytes);
+            if batch.is_empty() {
+                return Ok(results);
+            }
+            self.decode_one_batch(batch, &mut results)?;
+        }
+    }
+
+    fn decode_one_batch(
+        &self,
+        mut streams: Vec<(&Stream<'_>, &mut [u8])>,
+        results: &mut Vec<Result<()>>,
+    ) -> Result<()> {
         let pieces: Vec<_> = streams.iter().map(|(stream, _)| PieceHashes::new(stream.layout())).collect();
         let sinks: Vec<_> = pieces.iter().map(|pieces| pieces.sink(0).without_payload()).collect();
         let mut jobs = Vec::with_capacity(streams.len());
@@ -205,7 +239,6 @@ impl Codec {
             jobs.push(job.with_pieces(sink));
         }
         let decoded = self.decode_jobs(jobs)?;
-        let mut results = Vec::with_capacity(decoded.len());
         for (((stream, target), pieces), decoded) in streams.into_iter().zip(pieces).zip(decoded) {
             let header = stream.header();
             results.push(match decoded {
@@ -215,7 +248,7 @@ impl Codec {
                 decoded => decoded,
             });
         }
-        Ok(results)
+        Ok(())
     }
 
     /// Decodes whole tiles of 2,048 elements, without checking any hash. A stored stream has none.
@@ -378,6 +411,18 @@ impl Codec {
     fn run_decode(&self, job: DecodeJob<'_>) -> Result<()> {
         only(self.decode_jobs(vec![job])?)
     }
+}
+
+/// The next items: as many as it takes until they have `bytes` bytes.
+fn take_batch<T>(items: &mut impl Iterator<Item = T>, bytes: usize, len: impl Fn(&T) -> usize) -> Vec<T> {
+    let mut left = bytes;
+    let mut batch = Vec::new();
+    while left > 0 {
+        let Some(item) = items.next() else { break };
+        left = left.saturating_sub(len(&item));
+        batch.push(item);
+    }
+    batch
 }
 
 /// The result of the only job of a batch.

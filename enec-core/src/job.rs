@@ -244,6 +244,16 @@ macro_rules! job_and_batch {
                 Self { device, jobs: Vec::new() }
             }
 
+            /// A batch of these jobs, which stay where they are.
+            ///
+            /// # Errors
+            ///
+            /// As [`push`](Self::push).
+            pub fn of(device: &'a DeviceInfo, jobs: Vec<$job<'a>>) -> Result<Self> {
+                jobs.iter().enumerate().try_for_each(|(index, job)| Self::check(device, &jobs[..index], job))?;
+                Ok(Self { device, jobs })
+            }
+
             /// Adds a job.
             ///
             /// # Errors
@@ -251,9 +261,16 @@ macro_rules! job_and_batch {
             /// [`Error::Format`] if source or target have not the planned size, [`Error::Argument`] if the device lacks the codec, if device
             /// memory is another backend's, or if a target overlaps memory that this batch uses.
             pub fn push(&mut self, job: $job<'a>) -> Result<()> {
+                Self::check(self.device, &self.jobs, &job)?;
+                self.jobs.push(job);
+                Ok(())
+            }
+
+            /// Checks a job that joins those before it.
+            fn check(device: &DeviceInfo, before: &[$job<'_>], job: &$job<'_>) -> Result<()> {
                 let coding = $coding(&job.plan);
-                if !self.device.codecs.$has(coding) {
-                    let (backend, codec) = (self.device.backend, codec_name(coding));
+                if !device.codecs.$has(coding) {
+                    let (backend, codec) = (device.backend, codec_name(coding));
                     return Err(Error::Argument(format!(
                         concat!("`{}` does not ", $verb, " codec `{}`"),
                         backend, codec
@@ -261,11 +278,11 @@ macro_rules! job_and_batch {
                 }
                 check_lengths(job.plan.source_len(), job.plan.target_len(), &job.source, &job.target)?;
                 for slice in job.source.device().into_iter().chain(job.target.device()) {
-                    self.device.check_owner(slice)?;
+                    device.check_owner(slice)?;
                 }
-                let others = || self.jobs.iter().chain(std::iter::once(&job));
+                let others = || before.iter().chain(std::iter::once(job));
                 let sources = || others().filter_map(|other| other.source.device());
-                let targets = || self.jobs.iter().filter_map(|other| other.target.device());
+                let targets = || before.iter().filter_map(|other| other.target.device());
                 let overlaps = |a: &DeviceSlice, b: &DeviceSlice| a.overlaps(b);
                 let written_twice = job.target.device().is_some_and(|target| targets().any(|t| overlaps(t, target)));
                 let read_and_written = job.target.device().is_some_and(|target| sources().any(|s| overlaps(s, target)))
@@ -273,7 +290,6 @@ macro_rules! job_and_batch {
                 if written_twice || read_and_written {
                     return Err(Error::Argument("a job's target overlaps memory that its batch uses".into()));
                 }
-                self.jobs.push(job);
                 Ok(())
             }
 

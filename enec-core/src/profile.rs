@@ -11,8 +11,8 @@ use crate::search::choice::Known;
 use crate::search::{search_cascade_sampled, search_sampled};
 use crate::{Error, Result};
 
-/// Blocks sampled of all tensors of one dtype: eight times those of one tensor, as the tensors of a model differ.
-const PROFILE_BLOCKS: usize = 8 * crate::search::SAMPLE_BLOCKS;
+/// Blocks sampled of all tensors of one dtype: sixteen times those of one tensor, as the tensors of a model differ.
+const PROFILE_BLOCKS: usize = 16 * crate::search::SAMPLE_BLOCKS;
 
 /// Parameters per dtype: common base and width of the two windows, symbols of the cascade, or both. As a file it is a small JSON object:
 ///

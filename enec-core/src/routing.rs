@@ -16,30 +16,32 @@ impl Codec {
     /// As [`EncodeBatch::push`] and [`Backend::encode`].
     pub(crate) fn encode_jobs(&self, jobs: Vec<EncodeJob<'_>>) -> Result<Vec<Result<EncodeOutcome>>> {
         let codecs = self.backend().info().codecs;
-        let (own, others) = split(jobs, |job| codecs.encodes(job.plan().coding()));
-        let mut results = encode_on(self.backend().as_ref(), own)?;
-        if others.is_empty() {
-            return Ok(in_order(results));
+        let is_own = |job: &EncodeJob<'_>| codecs.encodes(job.plan().coding());
+        if jobs.iter().all(is_own) {
+            return encode_on(self.backend().as_ref(), jobs);
         }
+        let (own, others) = split(jobs, is_own);
+        let (indices, own): (Vec<_>, Vec<_>) = own.into_iter().unzip();
+        let mut results: Vec<_> = indices.into_iter().zip(encode_on(self.backend().as_ref(), own)?).collect();
         let mut staged = stage(self.backend().as_ref(), others, EncodeJob::into_parts)?;
         let outcomes = match self.fallback() {
             Some(fallback) => {
                 let jobs = staged.iter_mut().map(|job| {
                     let (source, target) = (Source::Host(&job.source), Target::Host(job.target.bytes()));
                     let host = EncodeJob::new(job.plan.clone(), source, target);
-                    (job.index, if let Some(pieces) = job.pieces { host.with_pieces(pieces) } else { host })
+                    if let Some(pieces) = job.pieces { host.with_pieces(pieces) } else { host }
                 });
                 encode_on(fallback.as_ref(), jobs.collect())?
             }
-            None => staged.iter_mut().map(|job| (job.index, job.encode_by_reference())).collect(),
+            None => staged.iter_mut().map(Staged::encode_by_reference).collect(),
         };
-        for ((index, outcome), job) in outcomes.into_iter().zip(staged) {
+        for (outcome, job) in outcomes.into_iter().zip(staged) {
             let written = outcome.and_then(|outcome| {
                 let layout = job.plan.written(outcome)?;
                 job.target.upload(self.backend().as_ref(), layout.front_len()..layout.stream_len)?;
                 Ok(outcome)
             });
-            results.push((index, written));
+            results.push((job.index, written));
         }
         Ok(in_order(results))
     }
@@ -51,32 +53,33 @@ impl Codec {
     /// As [`DecodeBatch::push`] and [`Backend::decode`].
     pub(crate) fn decode_jobs(&self, jobs: Vec<DecodeJob<'_>>) -> Result<Vec<Result<()>>> {
         let codecs = self.backend().info().codecs;
-        let (own, others) = split(jobs, |job| codecs.decodes(job.plan().layout().coding));
-        let mut results = decode_on(self.backend().as_ref(), own)?;
-        if others.is_empty() {
-            return Ok(in_order(results));
+        let is_own = |job: &DecodeJob<'_>| codecs.decodes(job.plan().layout().coding);
+        if jobs.iter().all(is_own) {
+            return decode_on(self.backend().as_ref(), jobs);
         }
+        let (own, others) = split(jobs, is_own);
+        let (indices, own): (Vec<_>, Vec<_>) = own.into_iter().unzip();
+        let mut results: Vec<_> = indices.into_iter().zip(decode_on(self.backend().as_ref(), own)?).collect();
         let mut staged = stage(self.backend().as_ref(), others, DecodeJob::into_parts)?;
         let decoded = match self.fallback() {
             Some(fallback) => {
                 let jobs = staged.iter_mut().map(|job| {
                     let (source, target) = (Source::Host(&job.source), Target::Host(job.target.bytes()));
                     let host = DecodeJob::new(job.plan.clone(), source, target);
-                    (job.index, if let Some(pieces) = job.pieces { host.with_pieces(pieces) } else { host })
+                    if let Some(pieces) = job.pieces { host.with_pieces(pieces) } else { host }
                 });
                 decode_on(fallback.as_ref(), jobs.collect())?
             }
             None => {
                 let decode = |job: &mut Staged<'_, DecodePlan>| {
-                    let decoded = reference::decode(&job.plan, &job.source, job.target.bytes());
-                    (job.index, decoded.map_err(Into::into))
+                    reference::decode(&job.plan, &job.source, job.target.bytes()).map_err(Into::into)
                 };
                 staged.iter_mut().map(decode).collect()
             }
         };
-        for ((index, decoded), job) in decoded.into_iter().zip(staged) {
+        for (decoded, job) in decoded.into_iter().zip(staged) {
             let len = job.plan.target_len();
-            results.push((index, decoded.and_then(|()| job.target.upload(self.backend().as_ref(), 0..len))));
+            results.push((job.index, decoded.and_then(|()| job.target.upload(self.backend().as_ref(), 0..len))));
         }
         Ok(in_order(results))
     }
@@ -94,30 +97,22 @@ fn in_order<T>(mut results: Vec<Indexed<T>>) -> Vec<T> {
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn encode_on(backend: &dyn Backend, jobs: Vec<Indexed<EncodeJob<'_>>>) -> Result<Vec<Indexed<Result<EncodeOutcome>>>> {
-    let mut batch = EncodeBatch::new(backend.info());
-    let mut indices = Vec::with_capacity(jobs.len());
-    for (index, job) in jobs {
-        batch.push(job)?;
-        indices.push(index);
+fn encode_on(backend: &dyn Backend, jobs: Vec<EncodeJob<'_>>) -> Result<Vec<Result<EncodeOutcome>>> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
     }
-    if !indices.is_empty() {
-        backend.encode(&mut batch)?;
-    }
-    Ok(indices.into_iter().zip(batch.into_results()).collect())
+    let mut batch = EncodeBatch::of(backend.info(), jobs)?;
+    backend.encode(&mut batch)?;
+    Ok(batch.into_results().collect())
 }
 
-fn decode_on(backend: &dyn Backend, jobs: Vec<Indexed<DecodeJob<'_>>>) -> Result<Vec<Indexed<Result<()>>>> {
-    let mut batch = DecodeBatch::new(backend.info());
-    let mut indices = Vec::with_capacity(jobs.len());
-    for (index, job) in jobs {
-        batch.push(job)?;
-        indices.push(index);
+fn decode_on(backend: &dyn Backend, jobs: Vec<DecodeJob<'_>>) -> Result<Vec<Result<()>>> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
     }
-    if !indices.is_empty() {
-        backend.decode(&mut batch)?;
-    }
-    Ok(indices.into_iter().zip(batch.into_results()).collect())
+    let mut batch = DecodeBatch::of(backend.info(), jobs)?;
+    backend.decode(&mut batch)?;
+    Ok(batch.into_results().collect())
 }
 
 /// A job whose places are in host memory, whatever they were.

@@ -9,6 +9,7 @@ use enec_core::{
 };
 
 use crate::memory::{self, HostMemory};
+use crate::schedule::STREAM_BYTES;
 use crate::variant::Variant;
 use crate::workers::Workers;
 use crate::{decode, encode};
@@ -99,6 +100,10 @@ impl Backend for CpuBackend {
         // SAFETY: the memory is this backend's, its lock is held, and nothing else uses it meanwhile.
         target.copy_from_slice(unsafe { &*source });
         Ok(())
+    }
+
+    fn batch_bytes(&self) -> usize {
+        STREAM_BYTES.saturating_mul(self.workers.threads())
     }
 
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {

@@ -4,14 +4,17 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use enec_core::{CheckedEncodeJob, PieceSink, Result};
-use enec_format::geometry::{ALIGNMENT, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
+use enec_format::geometry::{ALIGNMENT, BLOCK_TILES, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
 use enec_format::{BlockEntry, BlockRanges, Cascade, Coding, EncodeOutcome, EncodePlan, Layout, Section, TwoWindows};
 
 use crate::chain::Chain;
 use crate::kernels::{Behind, CascadeSource, EncodeBlock, Kernels, PlanesTarget, Scratch, TileBytes, WideLanes};
-use crate::schedule::{HEAD_BYTES, Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::schedule::{Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
+
+/// Source bytes of a thread's share that stay in its cache from the first of two passes to the second.
+const SHARE_BYTES: usize = 1 << 20;
 
 /// Runs the jobs.
 ///
@@ -30,13 +33,13 @@ pub(crate) unsafe fn run<K: Kernels>(
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let mut tasks = tasks?;
-    let streams = K::STREAMS && tasks.iter().map(|task| task.source.len()).sum::<usize>() >= STREAM_BYTES;
+    let bytes: usize = tasks.iter().map(|task| task.source.len()).sum();
+    let streams = K::STREAMS && bytes >= STREAM_BYTES;
     tasks.iter_mut().for_each(|task| task.streams = streams);
     let threads = workers.threads();
-    // What is in the caches of several threads is read twice rather than where another thread has it. The cascade has no such passes: where
-    // a block's segment goes is known only when it has been written.
-    let in_passes = threads > 1 && !streams;
-    if in_passes {
+    // Rather twice from the own cache than once from that of another thread. The cascade has no such passes: where a block's segment goes is
+    // known only when it has been written.
+    if threads > 1 && !streams && bytes <= threads * SHARE_BYTES {
         tasks.iter_mut().for_each(Task::expect_analyses);
         let analysed = Schedule::shared(tasks.iter().map(|task| task.analyses.len()), threads);
         workers.run(&analysed, RUN_BLOCKS, |_, part| tasks[part.job].analyse_first(kernels, part.part), || {});
@@ -51,13 +54,8 @@ pub(crate) unsafe fn run<K: Kernels>(
     // Each block waits for those before it.
     let coded = Schedule::in_order(tasks.iter().map(|task| if task.analyses.is_empty() { task.blocks() } else { 0 }));
     let encode = |scratch: &mut Scratch, part: Part| {
-        let task = &tasks[part.job];
-        if let Some(next) = tasks.get(part.job + 1)
-            && part.part + 1 == task.blocks()
-        {
-            kernels.prefetch(&next.source[..next.source.len().min(HEAD_BYTES)]);
-        }
-        task.encode_block(kernels, part.part, threads, scratch);
+        let following = tasks.get(part.job + 1).map_or(&[][..], |next| next.source);
+        tasks[part.job].encode_block(kernels, part.part, following, threads, scratch);
     };
     workers.run(&coded, 1, encode, || kernels.fence());
     let stored = Schedule::shared(tasks.iter().map(Task::stored_parts), threads);
@@ -137,13 +135,21 @@ impl<'a> Task<'a> {
         padding.fill(0);
     }
 
-    fn encode_block<K: Kernels>(&self, kernels: K, index: usize, threads: usize, scratch: &mut Scratch) {
+    /// Encodes a block; `following` is the source of the next job.
+    fn encode_block<K: Kernels>(
+        &self,
+        kernels: K,
+        index: usize,
+        following: &[u8],
+        threads: usize,
+        scratch: &mut Scratch,
+    ) {
         if self.chain.is_stopped() {
             return;
         }
         let _guard = self.chain.stop_on_panic();
         let end = match self.plan.coding() {
-            Coding::TwoWindows(windows) => self.encode_windows(kernels, windows, index, threads, scratch),
+            Coding::TwoWindows(windows) => self.encode_windows(kernels, windows, index, following, threads, scratch),
             Coding::Cascade(cascade) => self.encode_cascade(kernels, cascade, index, scratch),
             _ => None,
         };
@@ -190,16 +196,19 @@ impl<'a> Task<'a> {
         kernels: K,
         windows: TwoWindows,
         index: usize,
+        following: &[u8],
         threads: usize,
         scratch: &mut Scratch,
     ) -> Option<usize> {
         let wide = self.analyse(kernels, windows, index);
         let start = self.chain.take(index, wide.segment_len(windows))?;
-        // Half of the next block: the other half comes soon enough when it is analysed. With several threads it is only likely that the
-        // block is this thread's.
-        let elements = self.layout().decoded_range(self.layout().block(index).tiles);
-        let next = elements.start + threads * elements.len();
-        let ahead = self.source.get(next..next + elements.len() / 2).unwrap_or_default();
+        // Half of the next block, or of the next job's first one: the other half comes soon enough when it is analysed. With several threads
+        // it is only likely that the block is this thread's.
+        let layout = self.layout();
+        let elements = layout.decoded_range(layout.block(index).tiles);
+        let (next, half) = (elements.start + threads * elements.len(), BLOCK_TILES * layout.dtype.tile_bytes() / 2);
+        let following = if index + 1 == self.blocks() { following } else { &[] };
+        let ahead = self.source.get(next..next + half).unwrap_or(&following[..following.len().min(half)]);
         Some(self.write_windows(kernels, windows, index, wide, start, ahead, scratch))
     }
 

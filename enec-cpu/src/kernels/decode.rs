@@ -62,6 +62,8 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
         let wide_base = isa.splat(pair(block.wide_base));
         let mut rank = block.first_rank();
         let tile_bytes = F::DTYPE.tile_bytes();
+        // Behind a block that is so short its planes do not go on.
+        let asks_ahead = block.tiles.len() > PREFETCH_TILES;
         for index in 0..block.tiles.len() {
             let mask = block.tile_mask(block.tiles.start + index);
             let extra_bytes = F::DTYPE.tile_extra_bytes();
@@ -71,8 +73,10 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
                 low_plane: &block.low_plane[index * low_bytes..][..low_bytes],
             };
             for vector in 0..I::VECTORS {
-                for plane in [planes.byte_plane, planes.extra_plane, planes.low_plane] {
-                    isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, I::VECTORS);
+                if asks_ahead {
+                    for plane in [planes.byte_plane, planes.extra_plane, planes.low_plane] {
+                        isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, I::VECTORS);
+                    }
                 }
                 let lanes = tile_lanes::<I>(mask, vector);
                 let mut differences = planes.low(isa, common_width, vector);
