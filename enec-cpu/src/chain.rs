@@ -2,8 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Rounds of spinning before a waiting thread gives its core away.
-const SPINS: usize = 64;
+use crate::workers::wait_until;
 
 /// Gives every block the place of its segment, in the order of the blocks, whichever threads work on them.
 ///
@@ -26,13 +25,10 @@ impl Chain {
     /// Waits for the blocks before `block` and takes `len` bytes behind their segments. Returns where they start, or `None` if the
     /// section would exceed its limit: then the job is over for all its blocks.
     pub(crate) fn take(&self, block: usize, len: usize) -> Option<usize> {
-        let mut rounds = 0;
-        while self.turn.load(Ordering::Acquire) != block {
-            if self.is_stopped() {
-                return None;
-            }
-            rounds += 1;
-            if rounds < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
+        let is_turn = || self.turn.load(Ordering::Acquire) == block;
+        wait_until(|| is_turn() || self.is_stopped());
+        if !is_turn() {
+            return None;
         }
         let start = self.end.load(Ordering::Relaxed);
         let end = start + len;

@@ -41,14 +41,13 @@ pub(crate) unsafe fn run<K: Kernels>(
     // known only when it has been written.
     if threads > 1 && !streams && bytes <= threads * SHARE_BYTES {
         tasks.iter_mut().for_each(Task::expect_analyses);
-        let analysed = Schedule::shared(tasks.iter().map(|task| task.analyses.len()), threads);
-        workers.run(&analysed, RUN_BLOCKS, |_, part| tasks[part.job].analyse_first(kernels, part.part), || {});
-        let placed = Schedule::shared(tasks.iter_mut().map(Task::place_segments), threads);
-        workers.run(
-            &placed,
+        let analysed = || Schedule::shared(tasks.iter().map(|task| task.analyses.len()), threads);
+        workers.run_in_passes(
+            [analysed(), analysed()],
             RUN_BLOCKS,
+            |part| tasks[part.job].analyse_first(kernels, part.part),
+            || tasks.iter().for_each(Task::place_segments),
             |scratch, part| tasks[part.job].write_analysed(kernels, part.part, scratch),
-            || {},
         );
     }
     // Each block waits for those before it.
@@ -76,8 +75,17 @@ struct Task<'a> {
     streams: bool,
     /// What the first of two passes finds, block by block; empty if there is one.
     analyses: Vec<OnceLock<WideLanes>>,
-    /// Where their segments start in the variable section.
-    starts: Vec<usize>,
+    /// Where their segments start in the variable section; fewer if it exceeds its limit.
+    starts: OnceLock<Vec<usize>>,
+}
+
+/// A block after its analysis.
+#[derive(Clone, Copy)]
+struct AnalysedBlock {
+    index: usize,
+    wide: WideLanes,
+    /// Where its segment starts in the variable section.
+    start: usize,
 }
 
 impl<'a> Task<'a> {
@@ -90,7 +98,7 @@ impl<'a> Task<'a> {
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
         let chain = Chain::new(plan.variable_limit());
         let target = SharedTarget::new(&mut target[..plan.target_len()]);
-        Ok(Self { plan, source, target, pieces, chain, streams: false, analyses: Vec::new(), starts: Vec::new() })
+        Ok(Self { plan, source, target, pieces, chain, streams: false, analyses: Vec::new(), starts: OnceLock::new() })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -172,21 +180,25 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Between the passes: finds out where the segments go. Returns how many blocks are to be written.
-    fn place_segments(&mut self) -> usize {
-        let Coding::TwoWindows(windows) = self.plan.coding() else { return 0 };
-        let wide = self.analyses.iter().filter_map(OnceLock::get);
-        let starts = wide.enumerate().map_while(|(index, wide)| self.chain.take(index, wide.segment_len(windows)));
-        self.starts = starts.collect();
-        if self.chain.is_stopped() { 0 } else { self.starts.len() }
+    /// Between the passes: finds out where the segments go.
+    fn place_segments(&self) {
+        if let Coding::TwoWindows(windows) = self.plan.coding() {
+            let wide = self.analyses.iter().map_while(OnceLock::get).enumerate();
+            let starts = wide.map_while(|(index, wide)| self.chain.take(index, wide.segment_len(windows)));
+            self.starts.get_or_init(|| starts.collect());
+        }
     }
 
     /// The second pass.
     fn write_analysed<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
-        let (Coding::TwoWindows(windows), Some(&wide)) = (self.plan.coding(), self.analyses[index].get()) else { return };
-        let end = self.write_windows(kernels, windows, index, wide, self.starts[index], &[], scratch);
-        if index + 1 == self.blocks() {
-            self.finish(end);
+        let start = self.starts.get().and_then(|starts| starts.get(index));
+        if let (Coding::TwoWindows(windows), Some(&wide), Some(&start), false) =
+            (self.plan.coding(), self.analyses[index].get(), start, self.chain.is_stopped())
+        {
+            let end = self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, &[], scratch);
+            if index + 1 == self.blocks() {
+                self.finish(end);
+            }
         }
     }
 
@@ -209,7 +221,7 @@ impl<'a> Task<'a> {
         let (next, half) = (elements.start + threads * elements.len(), BLOCK_TILES * layout.dtype.tile_bytes() / 2);
         let following = if index + 1 == self.blocks() { following } else { &[] };
         let ahead = self.source.get(next..next + half).unwrap_or(&following[..following.len().min(half)]);
-        Some(self.write_windows(kernels, windows, index, wide, start, ahead, scratch))
+        Some(self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, ahead, scratch))
     }
 
     /// Writes a block's mask.
@@ -222,18 +234,16 @@ impl<'a> Task<'a> {
         self.with_content(index, &elements, |show| kernels.analyse(layout.dtype, windows, source, mask, show))
     }
 
-    /// Writes the rest of an analysed block, given where its segment starts in the variable section. Returns where it ends.
-    #[allow(clippy::too_many_arguments, reason = "what the analysis found")]
+    /// Writes the rest of an analysed block. Returns where its segment ends in the variable section.
     fn write_windows<K: Kernels>(
         &self,
         kernels: K,
         windows: TwoWindows,
-        index: usize,
-        wide: WideLanes,
-        start: usize,
+        analysed: AnalysedBlock,
         ahead: &[u8],
         scratch: &mut Scratch,
     ) -> usize {
+        let AnalysedBlock { index, wide, start } = analysed;
         let (layout, ranges) = (self.layout(), self.layout().block(index));
         let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
         let end = start + wide.segment_len(windows);

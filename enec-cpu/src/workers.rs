@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,8 +49,8 @@ impl Workers {
         self.threads
     }
 
-    /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last. The caller is the first thread. A thread
-    /// takes up to `run` parts at once and ends with `finish`.
+    /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last. A thread takes up to `run` parts
+    /// at once and ends with `finish`.
     pub(crate) fn run(
         &self,
         schedule: &Schedule,
@@ -58,25 +58,60 @@ impl Workers {
         work: impl Fn(&mut Scratch, Part) + Sync,
         finish: impl Fn() + Sync,
     ) {
-        let take_all = |own: usize| {
+        self.on_all_threads(schedule.len(), |own, scratch| {
+            schedule.take(own, run).for_each(|part| work(scratch, part));
+            finish();
+        });
+    }
+
+    /// Does every part of two schedules of the same parts, all of the second after all of the first, and `between` once between them.
+    pub(crate) fn run_in_passes(
+        &self,
+        schedules: [Schedule; 2],
+        run: usize,
+        first_work: impl Fn(Part) + Sync,
+        between: impl Fn() + Sync,
+        second_work: impl Fn(&mut Scratch, Part) + Sync,
+    ) {
+        let [first, second] = &schedules;
+        // Not with a lock: whoever waits for one is put to sleep, and the wait is shorter than that.
+        let (done, claimed, begun) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicUsize::new(0));
+        self.on_all_threads(first.len(), |own, scratch| {
+            for part in first.take(own, run) {
+                let _count = CountOnDrop(&done);
+                first_work(part);
+            }
+            wait_until(|| done.load(Ordering::Acquire) >= first.len());
+            if claimed.swap(true, Ordering::Relaxed) {
+                wait_until(|| begun.load(Ordering::Acquire) > 0);
+            } else {
+                let _count = CountOnDrop(&begun);
+                between();
+            }
+            second.take(own, run).for_each(|part| second_work(scratch, part));
+        });
+    }
+
+    /// Has threads do the same, as many as there are parts of it. Each gets its number, which for the caller is 0, and a scratch of its own.
+    fn on_all_threads(&self, parts: usize, work: impl Fn(usize, &mut Scratch) + Sync) {
+        let work = |own: usize| {
             let idle = self.idle_scratch().pop();
             let mut scratch = idle.unwrap_or_else(Scratch::new);
-            schedule.take(own, run).for_each(|part| work(&mut scratch, part));
-            finish();
+            work(own, &mut scratch);
             self.idle_scratch().push(scratch);
         };
-        let helpers = self.threads.min(schedule.len()).saturating_sub(1);
-        let (take_all, at_work) = (&take_all, &AtomicUsize::new(helpers));
+        let helpers = self.threads.min(parts).saturating_sub(1);
+        let (work, at_work) = (&work, &AtomicUsize::new(helpers));
         match &self.pool {
-            Some(pool) if schedule.len() > 1 => pool.in_place_scope(|scope| {
+            Some(pool) if parts > 1 => pool.in_place_scope(|scope| {
                 for _ in 0..helpers {
                     scope.spawn(move |_| {
-                        take_all(rayon::current_thread_index().map_or(0, |helper| helper + 1));
+                        work(rayon::current_thread_index().map_or(0, |helper| helper + 1));
                         stay_awake();
                         at_work.fetch_sub(1, Ordering::Release);
                     });
                 }
-                take_all(0);
+                work(0);
                 // The scope sleeps until the helpers are done, and would have to be woken.
                 let start = Instant::now();
                 while at_work.load(Ordering::Acquire) > 0 && start.elapsed() < AWAKE {
@@ -85,7 +120,7 @@ impl Workers {
                 // What the scope itself does after them.
                 (0..SPINS).for_each(|_| std::hint::spin_loop());
             }),
-            _ if schedule.len() > 0 => take_all(0),
+            _ if parts > 0 => work(0),
             _ => {}
         }
     }
@@ -94,6 +129,27 @@ impl Workers {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Counts what is done, also what ends in a panic: whoever waits for it goes on.
+struct CountOnDrop<'a>(&'a AtomicUsize);
+
+impl Drop for CountOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// Waits for another thread, a short time at the core and then without it.
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    let mut rounds = 0;
+    while !condition() {
+        rounds += 1;
+        if rounds < WAITING_ROUNDS { std::hint::spin_loop() } else { std::thread::yield_now() }
+    }
+}
+
+/// Rounds of spinning before a waiting thread gives its core away.
+const WAITING_ROUNDS: usize = 64;
 
 /// Rounds of spinning that take longer than the pool's own work at the end of a task.
 const SPINS: usize = 32;
@@ -120,4 +176,59 @@ fn stay_awake() {
         }
         LOOKS.set(false);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedules(workers: &Workers, parts: usize) -> [Schedule; 2] {
+        [(); 2].map(|()| Schedule::shared([parts], workers.threads()))
+    }
+
+    #[test]
+    fn the_second_pass_begins_after_the_first_and_what_is_between() {
+        let workers = Workers::new(NonZeroUsize::new(3)).unwrap();
+        for parts in [0, 1, 2, 100] {
+            let [first, between, second] = [(); 3].map(|()| AtomicUsize::new(0));
+            let add = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed);
+            workers.run_in_passes(
+                schedules(&workers, parts),
+                2,
+                |_| _ = add(&first),
+                || {
+                    assert_eq!(first.load(Ordering::Relaxed), parts);
+                    add(&between);
+                },
+                |_, _| {
+                    assert_eq!(between.load(Ordering::Relaxed), 1);
+                    add(&second);
+                },
+            );
+            assert_eq!(second.into_inner(), parts);
+        }
+    }
+
+    #[test]
+    fn a_panic_in_either_pass_or_between_them_comes_out() {
+        let workers = Workers::new(NonZeroUsize::new(3)).unwrap();
+        for at in 0..3 {
+            let panic_at = |step: usize| assert!(step != at, "of the test");
+            let run = || {
+                let (first, second) = (|part: Part| panic_at(part.part), |_: &mut Scratch, _| panic_at(2));
+                workers.run_in_passes(
+                    schedules(&workers, 50),
+                    1,
+                    |part| {
+                        if at == 0 {
+                            first(part)
+                        }
+                    },
+                    || panic_at(1),
+                    second,
+                );
+            };
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+        }
+    }
 }

@@ -183,7 +183,8 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
                 rest = back;
                 (window.decoded_offset(), front)
             });
-            let differences = sinks.into_iter().zip(decoded).map(|(sink, (offset, decoded))| sink.finish(offset, decoded));
+            let differences =
+                sinks.into_iter().zip(decoded).map(|(sink, (offset, decoded))| sink.finish(offset, decoded));
             (results, Vec::from_iter(differences))
         };
         let (mut parts, mut ends, mut start) = (Vec::with_capacity(results.len()), Vec::new(), 0);

@@ -8,6 +8,9 @@ use super::{LaneCounts, SAMPLE_BLOCKS, Sample, sampled_blocks, search};
 use crate::CodecChoice;
 use crate::histogram::Histogram;
 
+/// How many times as much as the other codec one has to save in the sampled blocks for these to decide.
+const CLEAR_ADVANTAGE: u64 = 8;
+
 /// Parameters that need not be searched for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Known {
@@ -17,8 +20,9 @@ pub(crate) struct Known {
 
 /// The coding for a tensor of floats.
 ///
-/// [`CodecChoice::Auto`] takes the codec whose stream is shorter. The sample decides if one codec is at least as small in all of its blocks, or
-/// if it is the whole tensor; otherwise all blocks are looked at. Ties go to the two windows, which are faster.
+/// [`CodecChoice::Auto`] takes the codec whose stream is shorter. The sample decides if what one codec saves in some of its blocks is many times
+/// what the other one saves in the others, or if it is the whole tensor; otherwise all blocks are looked at. Ties go to the two windows, which
+/// are faster.
 pub(crate) fn choose(dtype: Dtype, elements: &[u8], choice: CodecChoice, known: Known) -> Coding {
     match choice {
         CodecChoice::Enec => known.windows.unwrap_or_else(|| search(dtype, elements)).into(),
@@ -38,11 +42,12 @@ fn smaller(dtype: Dtype, elements: &[u8], known: Known) -> Coding {
     let cascade = known.cascade.unwrap_or_else(|| cascade::best(dtype, &histograms));
     let sizes = sample.blocks.iter().zip(&histograms).map(|(lanes, counts)| Sizes::of(windows, cascade, lanes, counts));
     let sizes = Vec::from_iter(sizes);
-    let agreed =
-        sizes.iter().all(|size| size.windows <= size.cascade) || sizes.iter().all(|size| size.cascade <= size.windows);
+    let by_windows = total(&sizes, |size| size.cascade.saturating_sub(size.windows));
+    let by_cascade = total(&sizes, |size| size.windows.saturating_sub(size.cascade));
+    let is_clear = by_windows.min(by_cascade) <= by_windows.max(by_cascade) / CLEAR_ADVANTAGE;
     let is_whole = elements.len().div_ceil(BLOCK_ELEMENTS * dtype.element_bytes()) <= sizes.len();
-    let is_cascade_smaller = if agreed && !is_whole {
-        total(&sizes, |size| size.cascade) < total(&sizes, |size| size.windows)
+    let is_cascade_smaller = if is_clear && !is_whole {
+        by_windows < by_cascade
     } else {
         let all = if is_whole { sizes } else { all_sizes(dtype, elements, windows, cascade) };
         let count = elements.len() / dtype.element_bytes();

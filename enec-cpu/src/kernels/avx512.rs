@@ -78,10 +78,7 @@ impl Isa for Avx512 {
         let (first, second) = (load(self, &first), load(self, &second));
         let lower = load(self, &LOWER_HALVES);
         let upper = intrinsic!(_mm512_or_si512(lower, _mm512_set1_epi16(1)));
-        intrinsic!((
-            _mm512_permutex2var_epi16(first, lower, second),
-            _mm512_permutex2var_epi16(first, upper, second),
-        ))
+        intrinsic!((_mm512_permutex2var_epi16(first, lower, second), _mm512_permutex2var_epi16(first, upper, second),))
     }
 
     #[inline(always)]
@@ -89,7 +86,8 @@ impl Isa for Avx512 {
         // Unpacking works within 128 bits: its results are quarters of the vectors wanted, in turns.
         let even = intrinsic!(_mm512_unpacklo_epi16(lower, upper));
         let odd = intrinsic!(_mm512_unpackhi_epi16(lower, upper));
-        let quarters = |first: i64| [first, first + 1, first + 8, first + 9, first + 2, first + 3, first + 10, first + 11];
+        let quarters =
+            |first: i64| [first, first + 1, first + 8, first + 9, first + 2, first + 3, first + 10, first + 11];
         let [a, b, c, d, e, f, g, h] = quarters(0);
         let order = intrinsic!(_mm512_setr_epi64(a, b, c, d, e, f, g, h));
         self.store(intrinsic!(_mm512_permutex2var_epi64(even, order, odd)), words, 2 * index);

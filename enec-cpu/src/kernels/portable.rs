@@ -189,7 +189,6 @@ impl Isa for Portable {
             }
         }
     }
-
 }
 
 impl NarrowIsa for Portable {

@@ -91,7 +91,12 @@ impl<I: Isa> Kernels for I {
     fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, scratch: &mut CascadeScratch) {
         macro_rules! decode {
             ($float:ty) => {
-                self.narrow().vectorise_with_bits(DecodeCascade { block, target, scratch, float: PhantomData::<$float> })
+                self.narrow().vectorise_with_bits(DecodeCascade {
+                    block,
+                    target,
+                    scratch,
+                    float: PhantomData::<$float>,
+                })
             };
         }
         match block.dtype {
@@ -111,7 +116,13 @@ impl<I: Isa> Kernels for I {
     ) -> usize {
         macro_rules! encode {
             ($float:ty) => {
-                self.narrow().vectorise_with_bits(EncodeCascade { block, planes, show, scratch, float: PhantomData::<$float> })
+                self.narrow().vectorise_with_bits(EncodeCascade {
+                    block,
+                    planes,
+                    show,
+                    scratch,
+                    float: PhantomData::<$float>,
+                })
             };
         }
         match block.dtype {

@@ -101,7 +101,13 @@ pub(super) fn escape_marks<I: NarrowIsa>(isa: I, codes: I::Vector) -> I::Vector 
 
 /// Brings the places of the escapes of 16 lanes from level 2.
 #[inline(always)]
-fn spread<I: NarrowIsa, B: Bits>(bits: B, reader: &mut Reader<'_>, escapes: &Codes, places: &mut Places, vector: usize) {
+fn spread<I: NarrowIsa, B: Bits>(
+    bits: B,
+    reader: &mut Reader<'_>,
+    escapes: &Codes,
+    places: &mut Places,
+    vector: usize,
+) {
     let escapes = escapes.lanes(vector);
     let (lows, highs) = (places.low.lanes_mut(vector), places.high.lanes_mut(vector));
     for_lane_pairs!(PAIR => {
@@ -119,7 +125,13 @@ struct Lanes<V> {
 
 impl<V: Copy> Lanes<V> {
     #[inline(always)]
-    fn load<I: NarrowIsa<Vector = V>>(isa: I, low_plane: &[u8], escapes: &Codes, places: &Places, index: usize) -> Self {
+    fn load<I: NarrowIsa<Vector = V>>(
+        isa: I,
+        low_plane: &[u8],
+        escapes: &Codes,
+        places: &Places,
+        index: usize,
+    ) -> Self {
         let column = index % VECTORS;
         let mut low = isa.interleave(isa.load(low_plane, at::<I>(0, column)), isa.load(low_plane, at::<I>(1, column)));
         let mut high = low;
