@@ -95,14 +95,14 @@ pub(crate) fn print(records: &[Record]) {
         "what",
         "MB",
         "ratio",
-        "encode (/nt)",
-        "decode (/nt)",
+        "encode (/copy)",
+        "decode (/copy)",
         "memcpy",
         "nt",
         "hash"
     );
     for record in records {
-        // In cache the fastest copy is memcpy; out of it, the streaming one.
+        // The faster copy: in cache memcpy, out of it usually the streaming one.
         let against = record.memcpy_gbps.max(record.nt_copy_gbps);
         let relative = |gbps: f64| format!("{gbps:6.2} ({:.2})", gbps / against);
         println!(

@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use enec_format::geometry::{ROWS, TILE_MASK_BYTES};
+use enec_format::geometry::TILE_MASK_BYTES;
 use enec_format::{TwoWindows, wide_lanes};
 
 use super::WideLanes;
 use super::float::Float;
-use super::isa::{Isa, Kernel};
+use super::isa::{AT_ONCE, Isa, Kernel};
 
 /// See [`Kernels::analyse`](super::Kernels::analyse).
 pub(super) struct Analyse<'a, 's, F> {
@@ -33,7 +33,7 @@ impl<F: Float> Kernel for Analyse<'_, '_, F> {
         for (tile, mask) in tiles.zip(mask.as_chunks_mut::<TILE_MASK_BYTES>().0) {
             show(tile);
             for first in (0..I::VECTORS).step_by(AT_ONCE) {
-                let bounds = lane_ranges::<I, F>(isa, tile, first);
+                let bounds = isa.lane_ranges::<F>(tile, first);
                 let mut wide = [isa.mask(0); AT_ONCE];
                 for (wide, (smallest, largest)) in wide.iter_mut().zip(bounds) {
                     *wide = isa.either(isa.greater(largest, largest_common), isa.greater(smallest_common, smallest));
@@ -52,30 +52,6 @@ impl<F: Float> Kernel for Analyse<'_, '_, F> {
             low_bytes(isa, largest_wide).into_iter().fold(0, u8::max),
         )
     }
-}
-
-/// Vectors of a row that are read one after the other, row after row: two whole cache lines of 16-bit words or more. In this order the
-/// processor's own prefetching follows; a vector of every row at a time halves the speed at which memory is read.
-const AT_ONCE: usize = 4;
-
-/// Smallest and largest exponents of the lanes of some vectors, from vector `first` on.
-#[inline(always)]
-fn lane_ranges<I: Isa, F: Float>(isa: I, tile: &[u8], first: usize) -> [(I::Vector, I::Vector); AT_ONCE] {
-    // Without the sign, and unsigned, words compare as their exponents do.
-    let mut bounds = [(isa.splat(0xFFFF), isa.splat(0)); AT_ONCE];
-    for row in 0..ROWS {
-        for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
-            let (words, _) = F::load(isa, tile, row, first + index);
-            let magnitudes = isa.and(words, isa.splat(0x7FFF));
-            *smallest = isa.smaller(*smallest, magnitudes);
-            *largest = isa.larger(*largest, magnitudes);
-        }
-    }
-    let shift = 15 - usize::from(F::DTYPE.exponent_bits());
-    for (smallest, largest) in &mut bounds {
-        (*smallest, *largest) = (isa.shift_down(*smallest, shift), isa.shift_down(*largest, shift));
-    }
-    bounds
 }
 
 /// The low byte of each lane; those of the first lane again where a vector has less than 32.

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use self::bmi2::Bmi2;
 use super::cascade::{PlaceTable, Tables};
-use super::isa::{BitKernel, Isa, Kernel, NarrowIsa};
+use super::isa::{AT_ONCE, BitKernel, Isa, Kernel, NarrowIsa};
 use super::scratch::WideRows;
 
 /// Proof that the processor has AVX2.
@@ -181,8 +181,8 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn store_masks(self, masks: [__m256i; 4], bits: &mut [u8]) {
-        for (bits, masks) in bits.as_chunks_mut::<4>().0[..2].iter_mut().zip(masks.as_chunks::<2>().0) {
+    fn store_masks(self, masks: [__m256i; AT_ONCE], bits: &mut [u8]) {
+        for (bits, masks) in bits.as_chunks_mut::<4>().0[..AT_ONCE / 2].iter_mut().zip(masks.as_chunks::<2>().0) {
             // Packing works within 128 bits: put its four results in order.
             let bytes = intrinsic!(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(masks[0], masks[1])));
             *bits = intrinsic!(_mm256_movemask_epi8(bytes)).to_le_bytes();

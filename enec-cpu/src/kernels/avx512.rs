@@ -2,8 +2,11 @@
 
 use std::arch::x86_64::*;
 
+use enec_format::geometry::ROWS;
+
 use super::Avx2;
-use super::isa::{Isa, Kernel};
+use super::float::{Float, pair};
+use super::isa::{AT_ONCE, Isa, Kernel};
 use super::scratch::WideRows;
 
 /// Proof that the processor has AVX-512 with VBMI2, as Intel's have had since Ice Lake and AMD's since Zen 4.
@@ -176,10 +179,34 @@ impl Isa for Avx512 {
     }
 
     #[inline(always)]
-    fn store_masks(self, masks: [__mmask32; 4], bits: &mut [u8]) {
-        for (bits, mask) in bits.as_chunks_mut::<4>().0[..4].iter_mut().zip(masks) {
+    fn store_masks(self, masks: [__mmask32; AT_ONCE], bits: &mut [u8]) {
+        for (bits, mask) in bits.as_chunks_mut::<4>().0[..AT_ONCE].iter_mut().zip(masks) {
             *bits = mask.to_le_bytes();
         }
+    }
+
+    #[inline(always)]
+    fn lane_ranges<F: Float>(self, tile: &[u8], first: usize) -> [(__m512i, __m512i); AT_ONCE] {
+        // The exponents of two rows at a time, in the bytes of a word, which compare as they are.
+        let (mut bounds, exponent_bits) = ([(self.splat(0xFFFF), self.splat(0)); AT_ONCE], F::DTYPE.exponent_mask());
+        for row in (0..ROWS).step_by(2) {
+            for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
+                let (even, _) = F::load(self, tile, row, first + index);
+                let (odd, _) = F::load(self, tile, row + 1, first + index);
+                let mut exponents = bytes_of_words(self, even, odd, F::EXPONENT_BIT);
+                if exponent_bits != u8::MAX {
+                    exponents = self.and(exponents, self.splat(pair(exponent_bits)));
+                }
+                *smallest = intrinsic!(_mm512_min_epu8(*smallest, exponents));
+                *largest = intrinsic!(_mm512_max_epu8(*largest, exponents));
+            }
+        }
+        for (smallest, largest) in &mut bounds {
+            let low = self.splat(0x00FF);
+            *smallest = self.smaller(self.and(*smallest, low), self.shift_down(*smallest, 8));
+            *largest = self.larger(self.and(*largest, low), self.shift_down(*largest, 8));
+        }
+        bounds
     }
 
     #[inline(always)]
@@ -227,6 +254,19 @@ fn load(_: Avx512, bytes: &[u8; 64]) -> __m512i {
 fn store(_: Avx512, vector: __m512i, bytes: &mut [u8; 64]) {
     // SAFETY: the processor has AVX-512; writes the 64 bytes of the array, which need no alignment.
     unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), vector) }
+}
+
+/// Of each word of two vectors the 8 bits from bit `first` on, with what comes in from the next word or none: those of `b` as the high byte.
+#[inline(always)]
+fn bytes_of_words(_: Avx512, a: __m512i, b: __m512i, first: usize) -> __m512i {
+    const HIGH_BYTES: u64 = 0xAAAA_AAAA_AAAA_AAAA;
+    let [first, ..] = first.to_le_bytes();
+    let control = u64::from_le_bytes([0, 0, 16, 16, 32, 32, 48, 48].map(|word| word + first)).cast_signed();
+    intrinsic!({
+        let control = _mm512_set1_epi64(control);
+        let low = _mm512_multishift_epi64_epi8(control, a);
+        _mm512_mask_multishift_epi64_epi8(low, HIGH_BYTES, control, b)
+    })
 }
 
 /// Of two vectors one after the other, every other word, as 16-bit indices.

@@ -8,6 +8,9 @@ use super::isa::Isa;
 pub(super) trait Float {
     const DTYPE: Dtype;
 
+    /// The lowest bit of the exponent in its word; the highest is that before the sign.
+    const EXPONENT_BIT: usize = 15 - Self::DTYPE.exponent_bits() as usize;
+
     /// Rotation to the left that puts the byte with the exponent into the high byte.
     const ROTATION: usize;
 

@@ -1,10 +1,15 @@
 //! What the vectorised kernels need of an instruction set.
 
-use enec_format::geometry::{LANES, TILE_MASK_BYTES};
+use enec_format::geometry::{LANES, ROWS, TILE_MASK_BYTES};
 
 use super::behind::LINE;
 use super::cascade::{Bits, PlaceTable};
+use super::float::Float;
 use super::scratch::WideRows;
+
+/// Vectors of a row that are analysed one after the other, row after row: two whole cache lines of 16-bit words or more. In this order the
+/// processor's own prefetching follows; a vector of every row at a time halves the speed at which memory is read.
+pub(super) const AT_ONCE: usize = 4;
 
 /// An instruction set with vectors of words of 16 bits. A value of the type proves that the processor has it.
 ///
@@ -117,12 +122,32 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// The mask of these lanes; bits behind them are zero.
     fn mask(self, lanes: u32) -> Self::Mask;
 
-    /// Writes four masks, one after the other, a bit per lane.
+    /// Writes masks, one after the other, a bit per lane.
     ///
     /// # Panics
     ///
     /// If there is no room for them.
-    fn store_masks(self, masks: [Self::Mask; 4], bits: &mut [u8]);
+    fn store_masks(self, masks: [Self::Mask; AT_ONCE], bits: &mut [u8]);
+
+    /// Smallest and largest exponents of the lanes of some vectors of a tile, from vector `first` on.
+    #[inline(always)]
+    fn lane_ranges<F: Float>(self, tile: &[u8], first: usize) -> [(Self::Vector, Self::Vector); AT_ONCE] {
+        // Without the sign, words compare as their exponents do.
+        let mut bounds = [(self.splat(0xFFFF), self.splat(0)); AT_ONCE];
+        for row in 0..ROWS {
+            for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
+                let (words, _) = F::load(self, tile, row, first + index);
+                let magnitudes = self.and(words, self.splat(0x7FFF));
+                *smallest = self.smaller(*smallest, magnitudes);
+                *largest = self.larger(*largest, magnitudes);
+            }
+        }
+        for (smallest, largest) in &mut bounds {
+            (*smallest, *largest) =
+                (self.shift_down(*smallest, F::EXPONENT_BIT), self.shift_down(*largest, F::EXPONENT_BIT));
+        }
+        bounds
+    }
 
     /// Ors the columns of `wide` from `rank` on into the lanes that are set in `lanes`, in order.
     ///

@@ -1,7 +1,7 @@
 //! The portable kernels: plain loops over 16 lanes, which the compiler turns into vector code for the target's baseline.
 
 use super::cascade::{PlaceTable, Tables};
-use super::isa::{BitKernel, Isa, Kernel, NarrowIsa};
+use super::isa::{AT_ONCE, BitKernel, Isa, Kernel, NarrowIsa};
 use super::scratch::WideRows;
 
 /// Runs anywhere.
@@ -165,8 +165,8 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn store_masks(self, masks: [Words; 4], bits: &mut [u8]) {
-        for (bits, mask) in bits.as_chunks_mut::<2>().0[..4].iter_mut().zip(masks) {
+    fn store_masks(self, masks: [Words; AT_ONCE], bits: &mut [u8]) {
+        for (bits, mask) in bits.as_chunks_mut::<2>().0[..AT_ONCE].iter_mut().zip(masks) {
             let lanes = mask.0.into_iter().enumerate();
             *bits = lanes.fold(0, |bits, (lane, word)| bits | (word & 1) << lane).to_le_bytes();
         }
