@@ -26,7 +26,7 @@ const TENSOR_BYTES: usize = 2 * 4096 * 4096;
 /// Bytes of one `read` or `write` of the comparison, from and to memory that stays in use.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// What is timed, in the order in which it takes turns.
+/// What is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
     /// Writing as many bytes as the original has.
@@ -46,6 +46,14 @@ impl Operation {
         Self::CompressUnverified,
         Self::Compress,
     ];
+
+    /// All of them, each time in another order. A virtual machine gives pages that were freed back to its host a fixed time later; in a fixed
+    /// order of operations that would always hit the same one.
+    fn in_turn(repetition: usize) -> [Self; 5] {
+        // Any stride that is no multiple of their number reaches all.
+        let stride = 1 + repetition % (Self::ALL.len() - 1);
+        std::array::from_fn(|index| Self::ALL[(repetition + index * stride) % Self::ALL.len()])
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -115,8 +123,8 @@ fn measure(codec: &Codec, choice: CodecChoice, arguments: &Arguments, folder: &P
     let folder = Scratch::new(folder)?;
     let place = Place::new(codec, &folder.0, bytes)?;
     let mut seconds = vec![Vec::new(); Operation::ALL.len()];
-    for _ in 0..arguments.repetitions.max(1) {
-        for operation in Operation::ALL {
+    for repetition in 0..arguments.repetitions.max(1) {
+        for operation in Operation::in_turn(repetition) {
             seconds[operation as usize].push(place.time(operation)?);
         }
     }
