@@ -77,15 +77,17 @@ impl Workers {
         // Not with a lock: whoever waits for one is put to sleep, and the wait is shorter than that.
         let (done, claimed, begun) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicUsize::new(0));
         self.on_all_threads(first.len(), |own, scratch| {
+            let mut count = CountOnDrop { total: &done, count: 0 };
             for part in first.take(own, run) {
-                let _count = CountOnDrop(&done);
+                count.count += 1;
                 first_work(part);
             }
+            drop(count);
             wait_until(|| done.load(Ordering::Acquire) >= first.len());
             if claimed.swap(true, Ordering::Relaxed) {
                 wait_until(|| begun.load(Ordering::Acquire) > 0);
             } else {
-                let _count = CountOnDrop(&begun);
+                let _count = CountOnDrop { total: &begun, count: 1 };
                 between();
             }
             second.take(own, run).for_each(|part| second_work(scratch, part));
@@ -131,11 +133,14 @@ impl Workers {
 }
 
 /// Counts what is done, also what ends in a panic: whoever waits for it goes on.
-struct CountOnDrop<'a>(&'a AtomicUsize);
+struct CountOnDrop<'a> {
+    total: &'a AtomicUsize,
+    count: usize,
+}
 
 impl Drop for CountOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Release);
+        self.total.fetch_add(self.count, Ordering::Release);
     }
 }
 
