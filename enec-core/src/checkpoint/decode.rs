@@ -333,6 +333,8 @@ mod tests {
         }
     }
 
+    type Report = dyn Fn(&dyn PieceSink, &[u8]);
+
     const BLOCK: usize = 2 * BLOCK_ELEMENTS;
 
     /// What is found where the decoded bytes are those from block 1 on of a tensor, and `report` hands some of them over.
@@ -343,21 +345,22 @@ mod tests {
     }
 
     fn report_all(sink: &dyn PieceSink, decoded: &[u8]) {
-        // From the last to the first, and by both ways in turns.
-        for (index, bytes) in decoded.chunks(BLOCK).enumerate().collect::<Vec<_>>().into_iter().rev() {
+        // In neither order, and by both ways.
+        let blocks = Vec::from_iter(decoded.chunks(BLOCK).enumerate());
+        for (index, bytes) in [blocks[0], blocks[3], blocks[1], blocks[2]] {
             if index % 2 == 0 {
                 sink.content(1 + index, bytes);
             } else {
-                sink.content_in_parts(1 + index, &mut |take| bytes.chunks(5000).for_each(|part| take(part)));
+                sink.content_in_parts(1 + index, &mut |take| bytes.chunks(5000).for_each(take));
             }
         }
     }
 
     #[test]
     fn the_first_difference_is_found_whoever_looks_for_it() {
-        let decoded: Vec<u8> = (0..3 * BLOCK + 100).map(|index| (index % 251) as u8).collect();
+        let decoded: Vec<u8> = (0..=250).cycle().take(3 * BLOCK + 100).collect();
         let same = [vec![9; BLOCK], decoded.clone()].concat();
-        let reports: [&dyn Fn(&dyn PieceSink, &[u8]); 3] =
+        let reports: [&Report; 3] =
             [&|_, _| {}, &|sink, decoded| sink.content(2, &decoded[BLOCK..2 * BLOCK]), &report_all];
         for report in reports {
             assert_eq!(found(&same, &decoded, report), None);
