@@ -89,6 +89,10 @@ impl Backend for Declaring {
         self.inner.kernel_time()
     }
 
+    fn batch_bytes(&self) -> usize {
+        self.inner.batch_bytes()
+    }
+
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
         self.inner.encode(batch)
     }

@@ -128,7 +128,7 @@ impl Codec {
         Ok(only(self.encode_batch([(dtype, elements, target)])?))
     }
 
-    /// As [`encode_into`](Self::encode_into) for several tensors in one submission to the backend: what many small tensors want.
+    /// As [`encode_into`](Self::encode_into) for several tensors in as few batches as suit the backend: what many small tensors want.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl Codec {
         only(self.decode_batch([(stream, target)])?)
     }
 
-    /// As [`decode_into`](Self::decode_into) for several streams in one submission to the backend. Gives the result of each: a damaged
+    /// As [`decode_into`](Self::decode_into) for several streams in as few batches as suit the backend. Gives the result of each: a damaged
     /// stream does not spoil the others.
     ///
     /// # Errors
@@ -413,14 +413,16 @@ impl Codec {
     }
 }
 
-/// The next items: as many as it takes until they have `bytes` bytes.
+/// The next items, one at least if there are any: as many as it takes until they have `bytes` bytes.
 fn take_batch<T>(items: &mut impl Iterator<Item = T>, bytes: usize, len: impl Fn(&T) -> usize) -> Vec<T> {
     let mut left = bytes;
     let mut batch = Vec::new();
-    while left > 0 {
-        let Some(item) = items.next() else { break };
+    for item in items {
         left = left.saturating_sub(len(&item));
         batch.push(item);
+        if left == 0 {
+            break;
+        }
     }
     batch
 }
@@ -445,4 +447,23 @@ fn check_exact(found: usize, expected: usize) -> Result<()> {
     }
     let kind = FormatErrorKind::TargetLength { expected: expected as u64, found: found as u64 };
     Err(FormatError::new(kind, 0).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_of_all_items_in_order() {
+        let batches = |bytes: usize, lens: &[usize]| -> Vec<Vec<usize>> {
+            let mut items = lens.iter().copied();
+            let next = || Some(take_batch(&mut items, bytes, |&len| len)).filter(|batch| !batch.is_empty());
+            std::iter::from_fn(next).collect()
+        };
+        let expected = [vec![0, 4, 0, 6], vec![0, 11], vec![0, 3, 0]];
+        assert_eq!(batches(10, &[0, 4, 0, 6, 0, 11, 0, 3, 0]), expected);
+        assert_eq!(batches(usize::MAX, &[0, usize::MAX - 1, 0]), [[0, usize::MAX - 1, 0]]);
+        assert_eq!(batches(0, &[5, 0]), [[5], [0]], "a limit that nothing fits into leaves nothing out");
+        assert_eq!(batches(10, &[]), Vec::<Vec<usize>>::new());
+    }
 }

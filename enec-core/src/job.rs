@@ -93,8 +93,8 @@ pub type Feed<'a> = dyn FnMut(&mut dyn FnMut(&[u8])) + 'a;
 /// Takes the pieces of a job while they are in cache, so that core can hash them there.
 ///
 /// A backend that has the bytes in host memory calls it, from any thread, at most once for each block that the job covers whole, with
-/// the tail behind it if there is one. It need not: what it leaves out core hashes afterwards. Stored streams have no blocks to report. What was reported of a job that ends as stored counts for
-/// its content only: core discards the payload.
+/// the tail behind it if there is one. It need not: what it leaves out core hashes afterwards. Stored streams have no blocks to report.
+/// What was reported of a job that ends as stored counts for its content only: core discards the payload.
 pub trait PieceSink: Sync {
     /// The decoded bytes of block `block` of the plan's layout; those of the last block go on through the tail.
     fn content(&self, block: usize, decoded: &[u8]);

@@ -76,8 +76,8 @@ fn kernels(criterion: &mut Criterion) {
     // BF16 is what most checkpoints are; F16 has its packed extra plane and F32 its words of mantissa, so each has code of its own.
     for dtype in Dtype::FLOATS {
         let source = weights(dtype);
-        // AVX2 is what servers run; portable is what every other processor gets. Scalar is only for reading.
-        for variant in ["avx2", "portable"] {
+        // The vectors of x86 are what servers run; portable is what every other processor gets. Scalar is only for reading.
+        for variant in ["avx512", "avx2", "portable"] {
             let name = format!("{}/{variant}", dtype.name());
             bench(criterion, &name, variant, dtype, search(dtype, &source), &source);
             // The other codec moves bits between levels, which takes other instructions and, in the portable kernels, tables.

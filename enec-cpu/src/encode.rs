@@ -9,7 +9,7 @@ use enec_format::{BlockEntry, BlockRanges, Cascade, Coding, EncodeOutcome, Encod
 
 use crate::chain::Chain;
 use crate::kernels::{Behind, CascadeSource, EncodeBlock, Kernels, PlanesTarget, Scratch, TileBytes, WideLanes};
-use crate::schedule::{Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Workers;
 
@@ -44,7 +44,6 @@ pub(crate) unsafe fn run<K: Kernels>(
         let analysed = || Schedule::shared(tasks.iter().map(|task| task.analyses.len()), threads);
         workers.run_in_passes(
             [analysed(), analysed()],
-            RUN_BLOCKS,
             |part| tasks[part.job].analyse_first(kernels, part.part),
             || tasks.iter().for_each(Task::place_segments),
             |scratch, part| tasks[part.job].write_analysed(kernels, part.part, scratch),

@@ -1,4 +1,4 @@
-//! The CPU backend: scalar, portable and AVX2 kernels, chosen at run time and run in parallel over blocks.
+//! The CPU backend: scalar, portable, AVX2 and AVX-512 kernels, chosen at run time and run in parallel over blocks.
 //!
 //! ```
 //! use enec_core::{Codec, OpenOptions};
@@ -12,7 +12,7 @@
 //! # Ok::<(), enec_core::Error>(())
 //! ```
 //!
-//! The environment variable `ENEC_CPU` names the kernels (`scalar`, `portable`, `avx2`) when the options do not; without either
+//! The environment variable `ENEC_CPU` names the kernels (`scalar`, `portable`, `avx2`, `avx512`) when the options do not; without either
 //! the best ones that the processor has are used. The bytes are the same with any of them and with any number of threads.
 
 mod backend;

@@ -68,7 +68,6 @@ impl Workers {
     pub(crate) fn run_in_passes(
         &self,
         schedules: [Schedule; 2],
-        run: usize,
         first_work: impl Fn(Part) + Sync,
         between: impl Fn() + Sync,
         second_work: impl Fn(&mut Scratch, Part) + Sync,
@@ -78,7 +77,8 @@ impl Workers {
         let (done, claimed, begun) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicUsize::new(0));
         self.on_all_threads(first.len(), |own, scratch| {
             let mut count = CountOnDrop { total: &done, count: 0 };
-            for part in first.take(own, run) {
+            // One by one: who panics leaves behind none that it had taken, and that the others would wait for.
+            for part in first.take(own, 1) {
                 count.count += 1;
                 first_work(part);
             }
@@ -90,7 +90,7 @@ impl Workers {
                 let _count = CountOnDrop { total: &begun, count: 1 };
                 between();
             }
-            second.take(own, run).for_each(|part| second_work(scratch, part));
+            second.take(own, 1).for_each(|part| second_work(scratch, part));
         });
     }
 
@@ -199,7 +199,6 @@ mod tests {
             let add = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed);
             workers.run_in_passes(
                 schedules(&workers, parts),
-                2,
                 |_| _ = add(&first),
                 || {
                     assert_eq!(first.load(Ordering::Relaxed), parts);
@@ -222,8 +221,7 @@ mod tests {
             let run = || {
                 let (first, second) = (|part: Part| panic_at(part.part), |_: &mut Scratch, _| panic_at(2));
                 workers.run_in_passes(
-                    schedules(&workers, 50),
-                    1,
+                    schedules(&workers, 1000),
                     |part| {
                         if at == 0 {
                             first(part)

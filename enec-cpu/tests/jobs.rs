@@ -9,6 +9,7 @@
 mod common;
 
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use common::{Random, backends, decode, encode, inputs, open};
@@ -72,9 +73,59 @@ fn a_job_that_ends_as_stored_ends_for_all_threads() {
     }
 }
 
+/// Past the caches, and hashed on the way.
+#[test]
+fn streamed_bytes_do_not_depend_on_the_number_of_threads() {
+    for (plan, source) in samples(Dtype::Bf16, (9 << 20) / 2 + 77) {
+        let bytes = reference::encode_plan(&plan, &source).unwrap();
+        let stream = Stream::open(&bytes).unwrap();
+        let (layout, whole) = (stream.layout(), DecodePlan::whole(&stream));
+        for backend in backends().into_iter().filter(|backend| backend.info().variant.starts_with("avx")) {
+            let backend = open(backend.info().variant, 2);
+            let what = format!("{} {:?}", backend.info().variant, plan.coding());
+            let hashes = PieceHashes::new(layout);
+            let (_, body) = encode(&*backend, &plan, &source, 0, Some(&hashes.sink(0)));
+            assert!(body == bytes[layout.front_len()..], "{what}");
+            hashes.add_tail(layout.blocks(), stream.tail());
+            assert_eq!(hashes.payload(), Some(stream.payload_hash()), "{what}");
+            assert_eq!(hashes.content(), Some(content_hash(&source)), "{what}");
+            let hashes = PieceHashes::new(layout);
+            assert!(decode(&*backend, &whole, &bytes, 0, Some(&hashes.sink(0))) == source, "{what}");
+            assert_eq!(hashes.content(), Some(content_hash(&source)), "{what}");
+        }
+    }
+}
+
+/// No thread waits for a block that a thread which panicked had taken, in one pass or in two; and the backend goes on.
+#[test]
+fn a_panic_of_a_sink_comes_out() {
+    struct Panics;
+    impl PieceSink for Panics {
+        fn content(&self, block: usize, _decoded: &[u8]) {
+            assert!(block > 0, "of the test");
+        }
+
+        fn payload(&self, _block: usize, _parts: &[&[u8]; 6]) {}
+    }
+    let backend = open("portable", 2);
+    for blocks in [64, 80] {
+        for (plan, source) in samples(Dtype::Bf16, 16384 * blocks) {
+            let stream = reference::encode_plan(&plan, &source).unwrap();
+            let whole = DecodePlan::whole(&Stream::open(&stream).unwrap());
+            let panics = |run: &dyn Fn()| catch_unwind(AssertUnwindSafe(run)).unwrap_err();
+            panics(&|| _ = encode(&*backend, &plan, &source, 0, Some(&Panics)));
+            panics(&|| _ = decode(&*backend, &whole, &stream, 0, Some(&Panics)));
+            let (_, body) = encode(&*backend, &plan, &source, 0, None);
+            assert!(body == stream[plan.layout().front_len()..]);
+            assert!(decode(&*backend, &whole, &stream, 0, None) == source);
+        }
+    }
+}
+
 #[test]
 fn batches_of_many_sizes_finish_every_job() {
-    for threads in [1, 3] {
+    // In one pass and, with as many threads as have caches for all of it, in two.
+    for threads in [1, 3, 8] {
         let backend = open("portable", threads);
         let jobs: Vec<_> = (0..90)
             .map(|i| {
@@ -115,6 +166,7 @@ fn batches_of_many_sizes_finish_every_job() {
 struct Recorder {
     content: Mutex<Vec<(usize, Vec<u8>)>>,
     payload: Mutex<Vec<(usize, Vec<u8>)>>,
+    wants_no_payload: bool,
 }
 
 impl PieceSink for Recorder {
@@ -124,6 +176,10 @@ impl PieceSink for Recorder {
 
     fn payload(&self, block: usize, parts: &[&[u8]; 6]) {
         self.payload.lock().unwrap().push((block, parts.concat()));
+    }
+
+    fn wants_payload(&self) -> bool {
+        !self.wants_no_payload
     }
 }
 
@@ -165,6 +221,10 @@ fn pieces_are_those_of_the_whole_blocks() {
                 let recorder = Recorder::default();
                 decode(&*backend, &DecodePlan::whole(&stream), &bytes, 1, Some(&recorder));
                 assert!(recorder.sorted() == expected, "decode {dtype:?} {count}");
+
+                let recorder = Recorder { wants_no_payload: true, ..Recorder::default() };
+                decode(&*backend, &DecodePlan::whole(&stream), &bytes, 1, Some(&recorder));
+                assert!(recorder.sorted() == [expected[0].clone(), Vec::new()], "without payload {dtype:?} {count}");
 
                 // Half of the first block is no piece, and neither is the last block without its tail.
                 let range = BLOCK_TILES / 2..layout.tiles;

@@ -84,7 +84,7 @@ impl<'a> Block<'a> {
 pub fn wide_lanes(mask: &[u8]) -> usize {
     // A word at a time: many processors have no instruction for it that every processor of their kind has.
     let (words, rest) = mask.as_chunks();
-    let words = words.iter().map(|&word| u64::from_ne_bytes(word).count_ones() as usize);
+    let words = words.iter().map(|&word| u64::from_le_bytes(word).count_ones() as usize);
     words.sum::<usize>() + rest.iter().map(|byte| byte.count_ones() as usize).sum::<usize>()
 }
 

@@ -66,7 +66,7 @@
 //!
 //! | name | feature | runs on |
 //! |---|---|---|
-//! | `cpu` | `cpu` (default) | any CPU, with AVX2 where the processor has it |
+//! | `cpu` | `cpu` (default) | any CPU, with AVX2 or AVX-512 where the processor has it |
 //! | `cuda` | `cuda` (default) | NVIDIA devices from Ampere on, with a driver from 525 on; nothing of CUDA is needed to build |
 //! | `wgpu` | `wgpu` (default) | any GPU with Vulkan, Metal or DX12; the driver is loaded at run time |
 //! | `ascend` | `ascend` (default) | Ascend NPUs of the 910B family with CANN 8.1 or newer; tested on a host model, not on a device |

@@ -16,7 +16,7 @@ const REQUIRED_BACKENDS: &str = "cpu,cuda-host,wgpu,ascend-model";
 
 /// Values of `ENEC_CPU`, one for each path through the kernels. The conformance suite runs on all that the processor has; the program is
 /// tested once on each.
-const CPU_PATHS: [&str; 3] = ["scalar", "portable", "avx2"];
+const CPU_PATHS: [&str; 4] = ["scalar", "portable", "avx2", "avx512"];
 
 /// What is run once more with the CUDA kernels compiled with sanitizers: the suite in the order of warps that varies most, and all that is not of the suite.
 const SANITIZED: [&[&str]; 2] =
@@ -79,10 +79,14 @@ fn steps(options: &Options, report: &mut Report) -> Result {
     }
     for path in CPU_PATHS {
         let name = format!("program on the {path} path");
-        if path == "avx2" && !has_avx2() {
-            report.skip(&name, "this processor has no AVX2, so nothing has tested those kernels")?;
-        } else {
-            report.step(&name, || run_command(tests(options, &["--test", "cli"]).env("ENEC_CPU", path)))?;
+        let absent = "this processor cannot run it, so nothing has tested those kernels";
+        match path {
+            _ if can_run(path) => {
+                report.step(&name, || run_command(tests(options, &["--test", "cli"]).env("ENEC_CPU", path)))?;
+            }
+            // Not every server has them.
+            "avx512" => report.leave_out(&name, absent),
+            _ => report.skip(&name, absent)?,
         }
     }
     report.step("kernels under sanitizers", || {
@@ -108,12 +112,18 @@ fn tests(options: &Options, arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether the kernels' AVX2 path can run here.
-fn has_avx2() -> bool {
+/// Whether a path through the kernels can run here.
+fn can_run(path: &str) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx2");
+    let (avx2, avx512) =
+        (std::arch::is_x86_feature_detected!("avx2"), std::arch::is_x86_feature_detected!("avx512vbmi2"));
     #[cfg(not(target_arch = "x86_64"))]
-    return false;
+    let (avx2, avx512) = (false, false);
+    match path {
+        "avx2" => avx2,
+        "avx512" => avx512,
+        _ => true,
+    }
 }
 
 /// Packages every crate that may be published and builds what was packaged of the libraries; the program alone would take longer.
@@ -168,9 +178,14 @@ impl Report {
         if self.require {
             return Err(format!("step `{name}` is required but cannot run: {reason}").into());
         }
+        self.leave_out(name, reason);
+        Ok(())
+    }
+
+    /// As [`skip`](Self::skip), but never an error.
+    fn leave_out(&mut self, name: &str, reason: &str) {
         println!("\n=== {name}: skipped, {reason}");
         self.skipped.push((name.to_owned(), reason.to_owned()));
-        Ok(())
     }
 
     fn print(&self) {

@@ -24,6 +24,7 @@ pub(super) fn cases() -> Vec<Case> {
                 cases.push(case.needing(Needs::of(choice, Needs::Both)));
             };
             add("round_trip", round_trip);
+            add("batch", batch);
             add("elements", elements);
             add("device", device);
             add("damage", damage);
@@ -67,6 +68,42 @@ fn round_trip(_: &Subject, codec: &Codec, dtype: Dtype) -> Result {
     let stream = codec.encode(Dtype::Opaque, &bytes)?;
     ensure!(codec.decode(&stream)? == bytes, "opaque bytes do not come back");
     Ok(codec.verify(&stream)?)
+}
+
+/// All tensors in one call: as each by itself, in their order, and a damaged stream is no other's damage.
+fn batch(_: &Subject, codec: &Codec, dtype: Dtype) -> Result {
+    // Whichever of them end a batch, there are some of no bytes behind them.
+    let tensors: Vec<_> = tensors(dtype).into_iter().flat_map(|tensor| [tensor, Vec::new()]).collect();
+    let mut streams = Vec::new();
+    for elements in &tensors {
+        streams.push(vec![0xEE; max_encoded_len(elements.len())?]);
+    }
+    let jobs = tensors.iter().zip(&mut streams).map(|(elements, target)| (dtype, &elements[..], &mut target[..]));
+    let lengths = codec.encode_batch(jobs)?;
+    ensure!(lengths.len() == tensors.len(), "{} streams of {} tensors", lengths.len(), tensors.len());
+    for ((elements, stream), len) in tensors.iter().zip(&mut streams).zip(lengths) {
+        stream.truncate(len);
+        let expected = expected(codec, dtype, elements)?;
+        same(stream, &expected, |at| format!("byte {at} of one of several streams, of {} bytes", elements.len()))?;
+    }
+    let damaged = 6;
+    let at = Stream::open(&streams[damaged])?.layout().byte_plane.offset;
+    streams[damaged][at] ^= 1;
+    let opened = streams.iter().map(|stream| Stream::open(stream)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut targets: Vec<_> = tensors.iter().map(|elements| vec![0xEE; elements.len()]).collect();
+    let jobs = opened.iter().zip(&mut targets).map(|(stream, target)| (stream, &mut target[..]));
+    let results = codec.decode_batch(jobs)?;
+    ensure!(results.len() == tensors.len(), "{} results of {} streams", results.len(), tensors.len());
+    for (index, (result, (target, elements))) in results.into_iter().zip(targets.iter().zip(&tensors)).enumerate() {
+        if index == damaged {
+            let told = is_format(&result, |kind| matches!(kind, Kind::ContentHash { .. }));
+            ensure!(told, "a damaged stream among others: {result:?}");
+        } else {
+            result?;
+            same(target, elements, |at| format!("byte {at} of tensor {index} of several"))?;
+        }
+    }
+    Ok(())
 }
 
 fn elements(_: &Subject, codec: &Codec, dtype: Dtype) -> Result {

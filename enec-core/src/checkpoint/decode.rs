@@ -316,3 +316,80 @@ fn first_difference(expected: &[u8], offset: u64, bytes: &[u8]) -> Option<u64> {
     let same = bytes.iter().zip(expected).take_while(|(left, right)| left == right).count();
     Some(offset + same as u64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::timings::Stopwatch;
+    use super::*;
+
+    /// Takes pieces and does nothing with them.
+    struct Nothing;
+
+    impl PieceSink for Nothing {
+        fn content(&self, _block: usize, _decoded: &[u8]) {}
+        fn payload(&self, _block: usize, _parts: &[&[u8]; 6]) {}
+        fn content_in_parts(&self, _block: usize, feed: &mut Feed<'_>) {
+            feed(&mut |_| {});
+        }
+    }
+
+    type Report = dyn Fn(&dyn PieceSink, &[u8]);
+
+    const BLOCK: usize = 2 * BLOCK_ELEMENTS;
+
+    /// What is found where the decoded bytes are those from block 1 on of a tensor, and `report` hands some of them over.
+    fn found(expected: &[u8], decoded: &[u8], report: impl Fn(&dyn PieceSink, &[u8])) -> Option<u64> {
+        let comparison = Comparison::new(Nothing, Dtype::Bf16, Some(expected));
+        report(&comparison, decoded);
+        comparison.finish(BLOCK as u64, decoded)
+    }
+
+    fn report_all(sink: &dyn PieceSink, decoded: &[u8]) {
+        // In neither order, and by both ways.
+        let blocks = Vec::from_iter(decoded.chunks(BLOCK).enumerate());
+        for (index, bytes) in [blocks[0], blocks[3], blocks[1], blocks[2]] {
+            if index % 2 == 0 {
+                sink.content(1 + index, bytes);
+            } else {
+                sink.content_in_parts(1 + index, &mut |take| bytes.chunks(5000).for_each(take));
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_difference_is_found_whoever_looks_for_it() {
+        let decoded: Vec<u8> = (0..=250).cycle().take(3 * BLOCK + 100).collect();
+        let same = [vec![9; BLOCK], decoded.clone()].concat();
+        let reports: [&Report; 3] =
+            [&|_, _| {}, &|sink, decoded| sink.content(2, &decoded[BLOCK..2 * BLOCK]), &report_all];
+        for report in reports {
+            assert_eq!(found(&same, &decoded, report), None);
+            for at in [0, 7, BLOCK - 1, BLOCK + 5000, 2 * BLOCK + 1, 3 * BLOCK + 99] {
+                let mut other = same.clone();
+                // The last byte differs, too, and what lies before the window does not count.
+                other[0] ^= 1;
+                other[BLOCK + at] ^= 1;
+                *other.last_mut().unwrap() |= 0x80;
+                assert_eq!(found(&other, &decoded, report), Some((BLOCK + at) as u64));
+            }
+            // What is expected ends before what is decoded, or before the window.
+            for len in [0, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, same.len() - 1] {
+                assert_eq!(found(&same[..len], &decoded, report), Some(len.max(BLOCK) as u64), "{len}");
+            }
+        }
+        assert_eq!(found(&[], &[], |_, _| {}), None);
+        let nothing_known = Comparison::new(Nothing, Dtype::Bf16, None);
+        report_all(&nothing_known, &decoded);
+        assert_eq!(nothing_known.finish(0, &decoded), None);
+    }
+
+    #[test]
+    fn whether_the_payload_is_wanted_is_asked_of_the_innermost() {
+        let stream = enec_format::reference::encode_stream(Dtype::Bf16, enec_format::Coding::Stored, &[0; 8]).unwrap();
+        let hashes = PieceHashes::new(Stream::open(&stream).unwrap().layout());
+        let stopwatch = &Stopwatch::default();
+        let wants = |sink| Comparison::new(TimedSink { sink, stopwatch }, Dtype::Bf16, None).wants_payload();
+        assert!(wants(hashes.sink(0)));
+        assert!(!wants(hashes.sink(0).without_payload()));
+    }
+}

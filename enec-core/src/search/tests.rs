@@ -173,6 +173,22 @@ fn automatic_choice_looks_at_all_blocks_where_the_sample_disagrees() {
     assert_eq!(chosen, windows.into());
 }
 
+/// Where one codec saves in the sample many times what the other does, the sample decides; also where all blocks would tell otherwise.
+#[test]
+fn automatic_choice_goes_by_a_sample_that_is_clear() {
+    for (far, is_clear) in [(11, false), (12, true)] {
+        // 64 blocks, of which the sample has every fourth: this many of those are far ones, and no other. Each saves three times what one
+        // of the others does.
+        let elements = halves(64, |block| block % 4 == 2 && block / 4 < far);
+        let (windows, cascade) = (search(Dtype::Bf16, &elements), search_cascade(Dtype::Bf16, &elements));
+        let (windows_len, cascade_len) =
+            (encoded_len(windows.into(), &elements), encoded_len(cascade.into(), &elements));
+        assert!(windows_len < cascade_len, "{windows_len} and {cascade_len} bytes");
+        let chosen = choice::choose(Dtype::Bf16, &elements, crate::CodecChoice::Auto, choice::Known::default());
+        assert_eq!(chosen, if is_clear { cascade.into() } else { Coding::from(windows) }, "{far}");
+    }
+}
+
 /// Every window of the sample, by the definition of the cost: what the search leaves out must not be the best.
 #[test]
 fn leaves_out_no_window_that_is_better() {

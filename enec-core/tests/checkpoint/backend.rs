@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use enec_core::{
     Backend, BackendId, Codec, CodecChoice, Codecs, DecodeBatch, DeviceBuf, DeviceInfo, DeviceSlice, EncodeBatch,
-    Error, Result, Source, TargetMut,
+    Error, PieceSink, Result, Source, TargetMut,
 };
-use enec_format::{BlockEntry, EncodeOutcome, reference, segment};
+use enec_format::geometry::BLOCK_TILES;
+use enec_format::{BlockEntry, DecodePlan, EncodeOutcome, reference, segment};
 
 /// What a backend does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// Nothing, and it also hashes: reports every piece.
+    /// Nothing, and it also hashes: reports every piece of what it encodes, and the content of what it decodes.
     Reports,
     /// Flips a bit of a byte plane while it encodes.
     EncodesWrong,
@@ -146,10 +147,23 @@ impl Backend for Reference {
     fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
         self.begin_batch()?;
         for mut job in batch.checked_jobs() {
-            let (plan, Source::Host(source), TargetMut::Host(target), _) = job.split() else { unreachable!() };
+            let (plan, Source::Host(source), TargetMut::Host(target), pieces) = job.split() else { unreachable!() };
             let result = reference::decode(plan, source, target).map_err(Error::from);
+            if let (Fault::Reports, Some(pieces)) = (self.fault, pieces) {
+                report_content(plan, target, pieces);
+            }
             job.finish(result);
         }
         Ok(())
+    }
+}
+
+/// Reports the blocks of windows that begin with one, as those of checkpoints do.
+fn report_content(plan: &DecodePlan, mut decoded: &[u8], pieces: &dyn PieceSink) {
+    let (layout, first) = (plan.layout(), plan.tiles().start / BLOCK_TILES);
+    for block in first..plan.tiles().end.div_ceil(BLOCK_TILES) {
+        let is_last = block + 1 == layout.blocks();
+        let len = if is_last { decoded.len() } else { layout.decoded_range(layout.block(block).tiles).len() };
+        pieces.content(block, decoded.split_off(..len).expect("windows are of whole blocks"));
     }
 }

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use enec_core::checkpoint::{self, CheckpointFile, Damage, StoredForm};
+use enec_core::checkpoint::{self, CheckpointFile, Damage, Options, StoredForm};
 use enec_core::{CodecChoice, Error, Result};
 use enec_format::geometry::HEADER_BYTES;
 use enec_format::hash::xxh3_64;
 use enec_format::{Header, Layout, Stream};
 
-use crate::backend::{codec, codec_of};
+use crate::backend::{Fault, codec, codec_of, codec_with};
 use crate::sample::{Place, Random, Tensor, file, message, noise, options, sample, tensor, weights};
 
 fn compressed(original: &[u8]) -> Vec<u8> {
@@ -365,7 +365,16 @@ fn comparing_with_an_original_finds_the_block() {
     let place = Place::new();
     let small = place.write("small", compressed(&sample()));
     let original = place.write("original", sample());
-    let verify = |original: &Path| checkpoint::verify(&codec(), &small, Some(original), &options(), &mut ());
+    let verify = |original: &Path| {
+        let verification = checkpoint::verify(&codec(), &small, Some(original), &options(), &mut ())?;
+        // The same if the backend hands over what it decodes, in windows of one block or of several.
+        for window_bytes in [1, 2 * 32_768, 1 << 20] {
+            let (codec, options) = (codec_with(Fault::Reports), Options { window_bytes, ..options() });
+            let reported = checkpoint::verify(&codec, &small, Some(original), &options, &mut ())?;
+            assert_eq!(reported.damages, verification.damages);
+        }
+        Ok::<_, Error>(verification)
+    };
     let sound = verify(&original).unwrap();
     assert_eq!((sound.damages, sound.files, sound.tensors), (vec![], 1, 18));
 

@@ -23,6 +23,7 @@ impl<F: Float> Kernel for Analyse<'_, '_, F> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> WideLanes {
+        const { assert!(I::VECTORS.is_multiple_of(AT_ONCE)) };
         let Self { windows, elements, mask, show, .. } = self;
         let largest_common = windows.common_base();
         let span = (1_u16 << windows.common_width()) - 1;

@@ -177,7 +177,9 @@ impl Isa for Avx2 {
             16384,
             i16::MIN
         ));
-        intrinsic!(_mm256_cmpeq_epi16(_mm256_and_si256(self.splat(lanes as u16), lane), lane))
+        let [low, high, ..] = lanes.to_le_bytes();
+        let lanes = self.splat(u16::from_le_bytes([low, high]));
+        intrinsic!(_mm256_cmpeq_epi16(_mm256_and_si256(lanes, lane), lane))
     }
 
     #[inline(always)]

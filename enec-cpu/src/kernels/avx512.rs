@@ -141,7 +141,9 @@ impl Isa for Avx512 {
 
     #[inline(always)]
     fn rotate_up(self, vector: __m512i, count: usize) -> __m512i {
-        intrinsic!(_mm512_shldv_epi16(vector, vector, _mm512_set1_epi16(count as i16)))
+        let [low, high, ..] = count.to_le_bytes();
+        let count = self.splat(u16::from_le_bytes([low, high]));
+        intrinsic!(_mm512_shldv_epi16(vector, vector, count))
     }
 
     #[inline(always)]
@@ -272,9 +274,9 @@ fn bytes_of_words(_: Avx512, a: __m512i, b: __m512i, first: usize) -> __m512i {
 /// Of two vectors one after the other, every other word, as 16-bit indices.
 static LOWER_HALVES: [u8; 64] = {
     let mut indices = [0; 64];
-    let mut lane = 0;
+    let mut lane = 0_u8;
     while lane < 32 {
-        indices[2 * lane] = 2 * lane as u8;
+        indices[2 * lane as usize] = 2 * lane;
         lane += 1;
     }
     indices

@@ -1,4 +1,4 @@
-//! The kernels: what is done to one block, in three variants that write the same bytes.
+//! The kernels: what is done to one block, in several variants that write the same bytes.
 
 mod analyse;
 #[cfg(target_arch = "x86_64")]
