@@ -92,12 +92,12 @@ impl Conversion for Compress<'_> {
             return Err(self.wrong(file, "another header was written"));
         }
         advance(progress, file.original().data_start())?;
-        let mut comparison = Comparison { compress: self, file, progress };
+        let mut original = Original { compress: self, file, progress };
         let check = Check::ContentAndPayload;
         // Its time is the verification's, not the encoder's.
         let stopwatch = Stopwatch::default();
         let work = Work { stopwatch: &stopwatch, ..self.work };
-        decode_tensors(work, written.in_data_order(), check, &mut comparison).map_err(unreadable)
+        decode_tensors(work, written.in_data_order(), check, &mut original).map_err(unreadable)
     }
 }
 
@@ -173,14 +173,14 @@ fn data_start(file: &CheckpointFile) -> Result<u64> {
     Ok(LENGTH_BYTES + reserved)
 }
 
-/// Compares decoded bytes with the original.
-struct Comparison<'a> {
+/// Has decoded bytes compared with the original.
+struct Original<'a> {
     compress: &'a Compress<'a>,
     file: &'a CheckpointFile,
     progress: &'a mut dyn Progress,
 }
 
-impl<'w> Receiver<'w> for Comparison<'_> {
+impl<'w> Receiver<'w> for Original<'_> {
     fn bytes(&mut self, _tensor: TensorRef<'w>, _offset: u64, bytes: &[u8]) -> Result<()> {
         advance(self.progress, bytes.len() as u64)
     }

@@ -22,8 +22,10 @@ impl Avx512 {
     pub(crate) fn new() -> Option<Self> {
         let has_vectors = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
         let moves_words = is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("avx512vbmi2");
+        // What the compiler takes AVX-512 to come with.
+        let has_rest = is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
         let narrow = Avx2::new()?;
-        (has_vectors && moves_words && is_x86_feature_detected!("avx512vl")).then_some(Self { narrow })
+        (has_vectors && moves_words && is_x86_feature_detected!("avx512vl") && has_rest).then_some(Self { narrow })
     }
 }
 
@@ -190,14 +192,14 @@ impl Isa for Avx512 {
     #[inline(always)]
     fn lane_ranges<F: Float>(self, tile: &[u8], first: usize) -> [(__m512i, __m512i); AT_ONCE] {
         // The exponents of two rows at a time, in the bytes of a word, which compare as they are.
-        let (mut bounds, exponent_bits) = ([(self.splat(0xFFFF), self.splat(0)); AT_ONCE], F::DTYPE.exponent_mask());
+        let (mut bounds, exponent_mask) = ([(self.splat(0xFFFF), self.splat(0)); AT_ONCE], F::DTYPE.exponent_mask());
         for row in (0..ROWS).step_by(2) {
             for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
                 let (even, _) = F::load(self, tile, row, first + index);
                 let (odd, _) = F::load(self, tile, row + 1, first + index);
                 let mut exponents = bytes_of_words(self, even, odd, F::EXPONENT_BIT);
-                if exponent_bits != u8::MAX {
-                    exponents = self.and(exponents, self.splat(pair(exponent_bits)));
+                if exponent_mask != u8::MAX {
+                    exponents = self.and(exponents, self.splat(pair(exponent_mask)));
                 }
                 *smallest = intrinsic!(_mm512_min_epu8(*smallest, exponents));
                 *largest = intrinsic!(_mm512_max_epu8(*largest, exponents));
