@@ -15,6 +15,9 @@ use crate::table::{Align, Table};
 /// output does not depend on them.
 #[derive(Debug, Args)]
 pub(crate) struct Devices {
+    /// List the devices of this backend only; without any, fail as a command on it would
+    #[arg(long, value_name = "NAME")]
+    backend: Option<String>,
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -48,8 +51,22 @@ struct Device {
 
 impl Devices {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let listing = Listing { backends: enec::BACKENDS.iter().map(|name| entry(name)).collect() };
+        let backends = match &self.backend {
+            Some(name) => vec![present(name)?],
+            None => enec::BACKENDS.iter().map(|name| entry(name)).collect(),
+        };
+        let listing = Listing { backends };
         Printer::new(false, self.json).data(&listing, text(&listing))
+    }
+}
+
+/// The entry of a backend that has a device.
+fn present(name: &str) -> Result<BackendEntry, enec::Error> {
+    match entry(enec::driver(name)?.name) {
+        BackendEntry { name, absent: Some(reason), .. } => {
+            Err(enec::Error::Unavailable { backend: name.into(), reason })
+        }
+        entry => Ok(entry),
     }
 }
 

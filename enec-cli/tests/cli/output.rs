@@ -67,6 +67,10 @@ fn json_is_one_object_per_command() {
     let devices = enec(["devices", "--json"]).success().json();
     assert_eq!(devices["backends"][0]["name"], "cpu");
     assert_eq!(devices["backends"][0]["devices"][0]["backend"], "cpu:0");
+    let cpu = enec(["devices", "--backend", "cpu", "--json"]).success().json();
+    assert_eq!(cpu["backends"].as_array().map(Vec::len), Some(1));
+    assert_eq!(cpu["backends"][0], devices["backends"][0]);
+    enec(["devices", "--backend", "abacus"]).failure(2).says("`abacus`");
 }
 
 #[test]

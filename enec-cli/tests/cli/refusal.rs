@@ -134,6 +134,11 @@ fn an_absent_ascend_library_is_told() {
     assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
     assert_eq!(names(folder.path()), ["good.safetensors"]);
 
+    let run = Run::of(command(["devices", "--backend", "ascend"]).env(variable.0, variable.1)).failure(2);
+    assert!(run.stdout.is_empty(), "{run:?}");
+    assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+    run.says("backend `ascend` is not available").says("/nowhere/libascendcl.so");
+
     let run = Run::of(command(["devices", "--json"]).env(variable.0, variable.1)).success();
     let listing = run.json();
     let backends = listing["backends"].as_array().unwrap();
