@@ -47,8 +47,7 @@ impl Operation {
         Self::Compress,
     ];
 
-    /// All of them, each time in another order. A virtual machine gives pages that were freed back to its host a fixed time later; in a fixed
-    /// order of operations that would always hit the same one.
+    /// All of them, each time in another order: in a fixed one, what an operation leaves behind would always meet the same next one.
     fn in_turn(repetition: usize) -> [Self; 5] {
         // Any stride that is no multiple of their number reaches all.
         let stride = 1 + repetition % (Self::ALL.len() - 1);

@@ -14,6 +14,7 @@ use std::path::Path;
 use crate::{Error, Result};
 
 mod buffer;
+mod comparison;
 mod compress;
 pub mod container;
 mod conversion;

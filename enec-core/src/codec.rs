@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use enec_format::{
-    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind, Header, Seal, Stream, geometry::TILE_ELEMENTS,
-    max_encoded_len,
+    Coding, DecodePlan, Dtype, EncodePlan, FormatError, FormatErrorKind, Header, Layout, Seal, Stream,
+    geometry::TILE_ELEMENTS, max_encoded_len,
 };
 
 use crate::search::choice::choose;
@@ -69,7 +69,7 @@ impl Codec {
 
     /// The coding for a tensor: the codec by the choice, with the profile's parameters or the best by a sample of the elements. With
     /// [`CodecChoice::Auto`] the codec is the only one that the profile has for the dtype, or the one with the shorter stream, ties going to
-    /// the two windows: by the sample, or by all blocks if those of the sample disagree. Opaque bytes are stored.
+    /// the two windows: by the sample, or by all blocks if that is not clear. Opaque bytes are stored.
     #[must_use]
     pub fn coding(&self, dtype: Dtype, elements: &[u8]) -> Coding {
         if dtype == Dtype::Opaque {
@@ -132,7 +132,7 @@ impl Codec {
     ///
     /// # Errors
     ///
-    /// As [`encode_into`](Self::encode_into), of the first tensor that fails.
+    /// As [`encode_into`](Self::encode_into), of the first tensor that fails. After an error the targets hold unspecified bytes.
     pub fn encode_batch<'a>(
         &self,
         tensors: impl IntoIterator<Item = (Dtype, &'a [u8], &'a mut [u8])>,
@@ -165,18 +165,7 @@ impl Codec {
             let layout = plan.written(outcome?)?;
             let target = &mut target[..layout.stream_len];
             let content = pieces.complete_content(elements);
-            let payload = if layout.coding == Coding::Stored {
-                content
-            } else {
-                pieces.add_tail(layout.blocks(), &target[layout.tail.range()]);
-                match pieces.payload() {
-                    Some(payload) => payload,
-                    None => {
-                        layout.header(None).write(target);
-                        pieces.complete_payload(&Stream::open(target)?)
-                    }
-                }
-            };
+            let payload = written_payload(&pieces, &layout, content, target)?;
             layout.header(Some(Seal { content, payload })).write(target);
             lengths.push(layout.stream_len);
         }
@@ -411,6 +400,20 @@ impl Codec {
     fn run_decode(&self, job: DecodeJob<'_>) -> Result<()> {
         only(self.decode_jobs(vec![job])?)
     }
+}
+
+/// The payload hash of a stream that lacks its header only. It is opened only if the backend left out a piece.
+fn written_payload(pieces: &PieceHashes, layout: &Layout, content: u64, stream: &mut [u8]) -> Result<u64> {
+    if layout.coding == Coding::Stored {
+        // What was reported is not of its stored bytes, which are its content.
+        return Ok(content);
+    }
+    pieces.add_tail(layout.blocks(), &stream[layout.tail.range()]);
+    if let Some(payload) = pieces.payload() {
+        return Ok(payload);
+    }
+    layout.header(None).write(stream);
+    Ok(pieces.complete_payload(&Stream::open(stream)?))
 }
 
 /// The next items, one at least if there are any: as many as it takes until they have `bytes` bytes.

@@ -10,7 +10,7 @@ use enec_core::{
 
 use crate::memory::{self, HostMemory};
 use crate::schedule::STREAM_BYTES;
-use crate::variant::Variant;
+use crate::variant::{Variant, with_kernels};
 use crate::workers::Workers;
 use crate::{decode, encode};
 
@@ -115,14 +115,7 @@ impl Backend for CpuBackend {
         });
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
-            match self.variant {
-                #[cfg(target_arch = "x86_64")]
-                Variant::Avx512(kernels) => encode::run(kernels, &self.workers, &mut checked),
-                #[cfg(target_arch = "x86_64")]
-                Variant::Avx2(kernels) => encode::run(kernels, &self.workers, &mut checked),
-                Variant::Portable(kernels) => encode::run(kernels, &self.workers, &mut checked),
-                Variant::Scalar(kernels) => encode::run(kernels, &self.workers, &mut checked),
-            }
+            with_kernels!(self.variant, kernels => encode::run(kernels, &self.workers, &mut checked))
         })
     }
 
@@ -135,14 +128,7 @@ impl Backend for CpuBackend {
         });
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
-            match self.variant {
-                #[cfg(target_arch = "x86_64")]
-                Variant::Avx512(kernels) => decode::run(kernels, &self.workers, &mut checked),
-                #[cfg(target_arch = "x86_64")]
-                Variant::Avx2(kernels) => decode::run(kernels, &self.workers, &mut checked),
-                Variant::Portable(kernels) => decode::run(kernels, &self.workers, &mut checked),
-                Variant::Scalar(kernels) => decode::run(kernels, &self.workers, &mut checked),
-            }
+            with_kernels!(self.variant, kernels => decode::run(kernels, &self.workers, &mut checked))
         })
     }
 }

@@ -223,7 +223,7 @@ impl<'a> Task<'a> {
         Some(self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, ahead, scratch))
     }
 
-    /// Writes a block's mask.
+    /// Finds the wide lanes of a block and writes their mask.
     fn analyse<K: Kernels>(&self, kernels: K, windows: TwoWindows, index: usize) -> WideLanes {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
         let elements = layout.decoded_range(ranges.tiles);
@@ -246,7 +246,8 @@ impl<'a> Task<'a> {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
         let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
         let end = start + wide.segment_len(windows);
-        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint; the chain gives every place once.
+        // SAFETY: blocks are handed out once, in each pass if there are two, of which the first has ended; the ranges of their parts are
+        // disjoint, and the chain gives every place once.
         let (mask, segment) = unsafe {
             (&*self.target.range(ranges.mask.clone()), self.target.range(self.segment_range(start, end - start)))
         };

@@ -24,6 +24,21 @@ pub(crate) enum Variant {
     Scalar(Scalar),
 }
 
+/// Evaluates an expression with `$kernels` as those of a variant.
+macro_rules! with_kernels {
+    ($variant:expr, $kernels:ident => $run:expr) => {
+        match $variant {
+            #[cfg(target_arch = "x86_64")]
+            Variant::Avx512($kernels) => $run,
+            #[cfg(target_arch = "x86_64")]
+            Variant::Avx2($kernels) => $run,
+            Variant::Portable($kernels) => $run,
+            Variant::Scalar($kernels) => $run,
+        }
+    };
+}
+pub(crate) use with_kernels;
+
 impl Variant {
     /// Those that can run here, best first.
     pub(crate) fn available() -> Vec<Self> {

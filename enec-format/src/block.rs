@@ -82,7 +82,7 @@ impl<'a> Block<'a> {
 #[must_use]
 #[inline]
 pub fn wide_lanes(mask: &[u8]) -> usize {
-    // A word at a time: many processors have no instruction for it that every processor of their kind has.
+    // A word at a time: the baseline of x86-64 has no instruction for it.
     let (words, rest) = mask.as_chunks();
     let words = words.iter().map(|&word| u64::from_le_bytes(word).count_ones() as usize);
     words.sum::<usize>() + rest.iter().map(|byte| byte.count_ones() as usize).sum::<usize>()

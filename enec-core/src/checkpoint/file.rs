@@ -78,6 +78,11 @@ impl CheckpointFile {
         self.original().position(name).map(|index| self.tensor_at(index))
     }
 
+    /// What the tensor called `name` lies here as; nothing if there is none.
+    pub(crate) fn stored_bytes(&self, name: &str) -> &[u8] {
+        self.tensor(name).map_or(&[], |tensor| tensor.stored_bytes())
+    }
+
     /// The tensor that is number `index` in the original header.
     pub(crate) fn tensor_at(&self, index: usize) -> TensorRef<'_> {
         let entry = &self.original().tensors()[index];

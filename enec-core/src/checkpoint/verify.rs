@@ -189,8 +189,7 @@ impl<'a> Receiver<'a> for FileVerifier<'_, '_, '_> {
     }
 
     fn expected(&self, tensor: TensorRef<'a>) -> Option<&[u8]> {
-        let original = self.original?;
-        Some(original.tensor(tensor.name()).map_or(&[][..], |original| original.stored_bytes()))
+        self.original.map(|original| original.stored_bytes(tensor.name()))
     }
 
     fn differs(&mut self, tensor: TensorRef<'a>, byte: u64) -> Result<()> {

@@ -79,8 +79,7 @@ impl Isa for Avx512 {
 
     #[inline(always)]
     fn load_double(self, words: &[u8], index: usize) -> (__m512i, __m512i) {
-        let [first, second] = words.as_chunks().0.as_chunks().0[index];
-        let (first, second) = (load(self, &first), load(self, &second));
+        let (first, second) = (self.load(words, 2 * index), self.load(words, 2 * index + 1));
         let lower = load(self, &LOWER_HALVES);
         let upper = intrinsic!(_mm512_or_si512(lower, _mm512_set1_epi16(1)));
         intrinsic!((_mm512_permutex2var_epi16(first, lower, second), _mm512_permutex2var_epi16(first, upper, second),))
@@ -91,14 +90,10 @@ impl Isa for Avx512 {
         // Unpacking works within 128 bits: its results are quarters of the vectors wanted, in turns.
         let even = intrinsic!(_mm512_unpacklo_epi16(lower, upper));
         let odd = intrinsic!(_mm512_unpackhi_epi16(lower, upper));
-        let quarters =
-            |first: i64| [first, first + 1, first + 8, first + 9, first + 2, first + 3, first + 10, first + 11];
-        let [a, b, c, d, e, f, g, h] = quarters(0);
-        let order = intrinsic!(_mm512_setr_epi64(a, b, c, d, e, f, g, h));
-        self.store(intrinsic!(_mm512_permutex2var_epi64(even, order, odd)), words, 2 * index);
-        let [a, b, c, d, e, f, g, h] = quarters(4);
-        let order = intrinsic!(_mm512_setr_epi64(a, b, c, d, e, f, g, h));
-        self.store(intrinsic!(_mm512_permutex2var_epi64(even, order, odd)), words, 2 * index + 1);
+        let front = intrinsic!(_mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11));
+        let back = intrinsic!(_mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15));
+        self.store(intrinsic!(_mm512_permutex2var_epi64(even, front, odd)), words, 2 * index);
+        self.store(intrinsic!(_mm512_permutex2var_epi64(even, back, odd)), words, 2 * index + 1);
     }
 
     #[inline(always)]
