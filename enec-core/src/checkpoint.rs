@@ -34,6 +34,8 @@ mod reader;
 mod restore;
 mod spread;
 mod tensor;
+#[cfg(test)]
+mod tests;
 mod timings;
 mod verify;
 mod work;

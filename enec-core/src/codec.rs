@@ -158,7 +158,7 @@ impl Codec {
         let jobs = tensors.iter_mut().zip(&plans).zip(&sinks).map(|(((_, elements, target), plan), sink)| {
             EncodeJob::new(plan.clone(), Source::Host(elements), Target::Host(target)).with_pieces(sink)
         });
-        let outcomes = self.encode_jobs(jobs.collect())?;
+        let outcomes = self.encode_jobs(jobs.collect(), 0)?;
         for ((((_, elements, target), plan), pieces), outcome) in
             tensors.into_iter().zip(plans).zip(pieces).zip(outcomes)
         {
@@ -227,7 +227,7 @@ impl Codec {
             let job = DecodeJob::new(DecodePlan::whole(stream), Source::Host(stream.bytes()), Target::Host(target));
             jobs.push(job.with_pieces(sink));
         }
-        let decoded = self.decode_jobs(jobs)?;
+        let decoded = self.decode_jobs(jobs, 0)?;
         for (((stream, target), pieces), decoded) in streams.into_iter().zip(pieces).zip(decoded) {
             let header = stream.header();
             results.push(match decoded {
@@ -394,11 +394,11 @@ impl Codec {
     }
 
     fn run_encode(&self, job: EncodeJob<'_>) -> Result<enec_format::EncodeOutcome> {
-        only(self.encode_jobs(vec![job])?)
+        only(self.encode_jobs(vec![job], 0)?)
     }
 
     fn run_decode(&self, job: DecodeJob<'_>) -> Result<()> {
-        only(self.decode_jobs(vec![job])?)
+        only(self.decode_jobs(vec![job], 0)?)
     }
 }
 

@@ -235,13 +235,14 @@ macro_rules! job_and_batch {
         pub struct $batch<'a> {
             device: &'a DeviceInfo,
             jobs: Vec<$job<'a>>,
+            busy_cores: usize,
         }
 
         impl<'a> $batch<'a> {
             /// An empty batch for a device.
             #[must_use]
             pub fn new(device: &'a DeviceInfo) -> Self {
-                Self { device, jobs: Vec::new() }
+                Self { device, jobs: Vec::new(), busy_cores: 0 }
             }
 
             /// A batch of these jobs, which stay where they are.
@@ -251,7 +252,7 @@ macro_rules! job_and_batch {
             /// As [`push`](Self::push).
             pub fn of(device: &'a DeviceInfo, jobs: Vec<$job<'a>>) -> Result<Self> {
                 jobs.iter().enumerate().try_for_each(|(index, job)| Self::check(device, &jobs[..index], job))?;
-                Ok(Self { device, jobs })
+                Ok(Self { device, jobs, busy_cores: 0 })
             }
 
             /// Adds a job.
@@ -291,6 +292,19 @@ macro_rules! job_and_batch {
                     return Err(Error::Argument("a job's target overlaps memory that its batch uses".into()));
                 }
                 Ok(())
+            }
+
+            /// The same batch, while its caller keeps so many of the host's cores busy with something else that should not have to wait.
+            #[must_use]
+            pub fn with_busy_cores(mut self, busy_cores: usize) -> Self {
+                self.busy_cores = busy_cores;
+                self
+            }
+
+            /// Cores of the host that a backend leaves to its caller's other work, but for one that it has in any case.
+            #[must_use]
+            pub fn busy_cores(&self) -> usize {
+                self.busy_cores
             }
 
             /// The device that the jobs are for. A backend refuses those of another.

@@ -14,15 +14,20 @@ impl Codec {
     /// # Errors
     ///
     /// As [`EncodeBatch::push`] and [`Backend::encode`].
-    pub(crate) fn encode_jobs(&self, jobs: Vec<EncodeJob<'_>>) -> Result<Vec<Result<EncodeOutcome>>> {
+    pub(crate) fn encode_jobs(
+        &self,
+        jobs: Vec<EncodeJob<'_>>,
+        busy_cores: usize,
+    ) -> Result<Vec<Result<EncodeOutcome>>> {
         let codecs = self.backend().info().codecs;
         let is_own = |job: &EncodeJob<'_>| codecs.encodes(job.plan().coding());
         if jobs.iter().all(is_own) {
-            return encode_on(self.backend().as_ref(), jobs);
+            return encode_on(self.backend().as_ref(), jobs, busy_cores);
         }
         let (own, others) = split(jobs, is_own);
         let (indices, own): (Vec<_>, Vec<_>) = own.into_iter().unzip();
-        let mut results: Vec<_> = indices.into_iter().zip(encode_on(self.backend().as_ref(), own)?).collect();
+        let mut results: Vec<_> =
+            indices.into_iter().zip(encode_on(self.backend().as_ref(), own, busy_cores)?).collect();
         let mut staged = stage(self.backend().as_ref(), others, EncodeJob::into_parts)?;
         let outcomes = match self.fallback() {
             Some(fallback) => {
@@ -31,7 +36,7 @@ impl Codec {
                     let host = EncodeJob::new(job.plan.clone(), source, target);
                     if let Some(pieces) = job.pieces { host.with_pieces(pieces) } else { host }
                 });
-                encode_on(fallback.as_ref(), jobs.collect())?
+                encode_on(fallback.as_ref(), jobs.collect(), busy_cores)?
             }
             None => staged.iter_mut().map(Staged::encode_by_reference).collect(),
         };
@@ -51,15 +56,16 @@ impl Codec {
     /// # Errors
     ///
     /// As [`DecodeBatch::push`] and [`Backend::decode`].
-    pub(crate) fn decode_jobs(&self, jobs: Vec<DecodeJob<'_>>) -> Result<Vec<Result<()>>> {
+    pub(crate) fn decode_jobs(&self, jobs: Vec<DecodeJob<'_>>, busy_cores: usize) -> Result<Vec<Result<()>>> {
         let codecs = self.backend().info().codecs;
         let is_own = |job: &DecodeJob<'_>| codecs.decodes(job.plan().layout().coding);
         if jobs.iter().all(is_own) {
-            return decode_on(self.backend().as_ref(), jobs);
+            return decode_on(self.backend().as_ref(), jobs, busy_cores);
         }
         let (own, others) = split(jobs, is_own);
         let (indices, own): (Vec<_>, Vec<_>) = own.into_iter().unzip();
-        let mut results: Vec<_> = indices.into_iter().zip(decode_on(self.backend().as_ref(), own)?).collect();
+        let mut results: Vec<_> =
+            indices.into_iter().zip(decode_on(self.backend().as_ref(), own, busy_cores)?).collect();
         let mut staged = stage(self.backend().as_ref(), others, DecodeJob::into_parts)?;
         let decoded = match self.fallback() {
             Some(fallback) => {
@@ -68,7 +74,7 @@ impl Codec {
                     let host = DecodeJob::new(job.plan.clone(), source, target);
                     if let Some(pieces) = job.pieces { host.with_pieces(pieces) } else { host }
                 });
-                decode_on(fallback.as_ref(), jobs.collect())?
+                decode_on(fallback.as_ref(), jobs.collect(), busy_cores)?
             }
             None => {
                 let decode = |job: &mut Staged<'_, DecodePlan>| {
@@ -97,20 +103,20 @@ fn in_order<T>(mut results: Vec<Indexed<T>>) -> Vec<T> {
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn encode_on(backend: &dyn Backend, jobs: Vec<EncodeJob<'_>>) -> Result<Vec<Result<EncodeOutcome>>> {
+fn encode_on(backend: &dyn Backend, jobs: Vec<EncodeJob<'_>>, busy_cores: usize) -> Result<Vec<Result<EncodeOutcome>>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let mut batch = EncodeBatch::of(backend.info(), jobs)?;
+    let mut batch = EncodeBatch::of(backend.info(), jobs)?.with_busy_cores(busy_cores);
     backend.encode(&mut batch)?;
     Ok(batch.into_results().collect())
 }
 
-fn decode_on(backend: &dyn Backend, jobs: Vec<DecodeJob<'_>>) -> Result<Vec<Result<()>>> {
+fn decode_on(backend: &dyn Backend, jobs: Vec<DecodeJob<'_>>, busy_cores: usize) -> Result<Vec<Result<()>>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    let mut batch = DecodeBatch::of(backend.info(), jobs)?;
+    let mut batch = DecodeBatch::of(backend.info(), jobs)?.with_busy_cores(busy_cores);
     backend.decode(&mut batch)?;
     Ok(batch.into_results().collect())
 }

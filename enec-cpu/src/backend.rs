@@ -108,6 +108,7 @@ impl Backend for CpuBackend {
 
     fn encode(&self, batch: &mut EncodeBatch<'_>) -> Result<()> {
         self.info.check_batch(batch.device())?;
+        let team = self.workers.beside(batch.busy_cores());
         let mut checked: Vec<_> = batch.checked_jobs().collect();
         let uses_device = checked.iter_mut().any(|job| {
             let (_, source, target, _) = job.split();
@@ -115,12 +116,13 @@ impl Backend for CpuBackend {
         });
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
-            with_kernels!(self.variant, kernels => encode::run(kernels, &self.workers, &mut checked))
+            with_kernels!(self.variant, kernels => encode::run(kernels, team, &mut checked))
         })
     }
 
     fn decode(&self, batch: &mut DecodeBatch<'_>) -> Result<()> {
         self.info.check_batch(batch.device())?;
+        let team = self.workers.beside(batch.busy_cores());
         let mut checked: Vec<_> = batch.checked_jobs().collect();
         let uses_device = checked.iter_mut().any(|job| {
             let (_, source, target, _) = job.split();
@@ -128,7 +130,7 @@ impl Backend for CpuBackend {
         });
         // SAFETY: the lock of this backend's memory is held if a job uses any.
         self.in_turn(uses_device, || unsafe {
-            with_kernels!(self.variant, kernels => decode::run(kernels, &self.workers, &mut checked))
+            with_kernels!(self.variant, kernels => decode::run(kernels, team, &mut checked))
         })
     }
 }

@@ -11,7 +11,7 @@ use enec_format::{
 use crate::kernels::{Behind, CascadeBlock, DecodeBlock, DecodeTarget, Kernels, Scratch, TileBytes};
 use crate::schedule::{HEAD_BYTES, Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
-use crate::workers::Workers;
+use crate::workers::Team;
 
 /// Runs the jobs.
 ///
@@ -22,17 +22,13 @@ use crate::workers::Workers;
 /// # Safety
 ///
 /// The caller holds the lock of the device memory that the jobs use, whose targets overlap nothing else in the batch.
-pub(crate) unsafe fn run<K: Kernels>(
-    kernels: K,
-    workers: &Workers,
-    jobs: &mut [CheckedDecodeJob<'_, '_>],
-) -> Result<()> {
+pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [CheckedDecodeJob<'_, '_>]) -> Result<()> {
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let mut tasks = tasks?;
     let streams = K::STREAMS && tasks.iter().map(|task| task.plan.target_len()).sum::<usize>() >= STREAM_BYTES;
     tasks.iter_mut().for_each(|task| task.streams = streams);
-    let schedule = Schedule::shared(tasks.iter().map(Task::parts), workers.threads());
+    let schedule = Schedule::shared(tasks.iter().map(Task::parts), team.threads());
     let decode = |scratch: &mut Scratch, part: Part| {
         let task = &tasks[part.job];
         if let Some(next) = tasks.get(part.job + 1)
@@ -42,7 +38,7 @@ pub(crate) unsafe fn run<K: Kernels>(
         }
         task.decode(kernels, part.part, scratch);
     };
-    workers.run(&schedule, RUN_BLOCKS, decode, || kernels.fence());
+    team.run(&schedule, RUN_BLOCKS, decode, || kernels.fence());
     jobs.iter_mut().for_each(|job| job.finish(Ok(())));
     Ok(())
 }

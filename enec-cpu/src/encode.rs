@@ -11,7 +11,7 @@ use crate::chain::Chain;
 use crate::kernels::{Behind, CascadeSource, EncodeBlock, Kernels, PlanesTarget, Scratch, TileBytes, WideLanes};
 use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
-use crate::workers::Workers;
+use crate::workers::Team;
 
 /// Source bytes of a thread's share that stay in its cache from the first of two passes to the second.
 const SHARE_BYTES: usize = 1 << 20;
@@ -25,24 +25,20 @@ const SHARE_BYTES: usize = 1 << 20;
 /// # Safety
 ///
 /// The caller holds the lock of the device memory that the jobs use, whose targets overlap nothing else in the batch.
-pub(crate) unsafe fn run<K: Kernels>(
-    kernels: K,
-    workers: &Workers,
-    jobs: &mut [CheckedEncodeJob<'_, '_>],
-) -> Result<()> {
+pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [CheckedEncodeJob<'_, '_>]) -> Result<()> {
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let mut tasks = tasks?;
     let bytes: usize = tasks.iter().map(|task| task.source.len()).sum();
     let streams = K::STREAMS && bytes >= STREAM_BYTES;
     tasks.iter_mut().for_each(|task| task.streams = streams);
-    let threads = workers.threads();
+    let threads = team.threads();
     // Rather twice from the own cache than once from that of another thread. The cascade has no such passes: where a block's segment goes is
     // known only when it has been written.
     if threads > 1 && !streams && bytes <= threads * SHARE_BYTES {
         tasks.iter_mut().for_each(Task::expect_analyses);
         let analysed = || Schedule::shared(tasks.iter().map(|task| task.analyses.len()), threads);
-        workers.run_in_passes(
+        team.run_in_passes(
             [analysed(), analysed()],
             |part| tasks[part.job].analyse_first(kernels, part.part),
             || tasks.iter().for_each(Task::place_segments),
@@ -55,9 +51,9 @@ pub(crate) unsafe fn run<K: Kernels>(
         let following = tasks.get(part.job + 1).map_or(&[][..], |next| next.source);
         tasks[part.job].encode_block(kernels, part.part, following, threads, scratch);
     };
-    workers.run(&coded, 1, encode, || kernels.fence());
+    team.run(&coded, 1, encode, || kernels.fence());
     let stored = Schedule::shared(tasks.iter().map(Task::stored_parts), threads);
-    workers.run(&stored, 1, |_, part| tasks[part.job].store(kernels, part.part), || kernels.fence());
+    team.run(&stored, 1, |_, part| tasks[part.job].store(kernels, part.part), || kernels.fence());
     let outcomes: Vec<_> = tasks.iter().map(Task::outcome).collect();
     jobs.iter_mut().zip(outcomes).for_each(|(job, outcome)| job.finish(Ok(outcome)));
     Ok(())

@@ -49,10 +49,29 @@ impl Workers {
         self.threads
     }
 
+    /// The threads for a batch whose caller keeps so many cores busy: at least the caller's own.
+    pub(crate) fn beside(&self, busy_cores: usize) -> Team<'_> {
+        Team { workers: self, threads: self.threads.saturating_sub(busy_cores).max(1) }
+    }
+}
+
+/// The threads that do one batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Team<'w> {
+    workers: &'w Workers,
+    threads: usize,
+}
+
+impl Team<'_> {
+    /// Number of threads.
+    pub(crate) fn threads(self) -> usize {
+        self.threads
+    }
+
     /// Does every part of a schedule, each thread with a scratch of its own, and waits for the last. A thread takes up to `run` parts
     /// at once and ends with `finish`.
     pub(crate) fn run(
-        &self,
+        self,
         schedule: &Schedule,
         run: usize,
         work: impl Fn(&mut Scratch, Part) + Sync,
@@ -66,7 +85,7 @@ impl Workers {
 
     /// Does every part of two schedules of the same parts, all of the second after all of the first, and `between` once between them.
     pub(crate) fn run_in_passes(
-        &self,
+        self,
         schedules: [Schedule; 2],
         first_work: impl Fn(Part) + Sync,
         between: impl Fn() + Sync,
@@ -95,7 +114,7 @@ impl Workers {
     }
 
     /// Has threads do the same, as many as there are parts of it. Each gets its number, which for the caller is 0, and a scratch of its own.
-    fn on_all_threads(&self, parts: usize, work: impl Fn(usize, &mut Scratch) + Sync) {
+    fn on_all_threads(self, parts: usize, work: impl Fn(usize, &mut Scratch) + Sync) {
         let work = |own: usize| {
             let idle = self.idle_scratch().pop();
             let mut scratch = idle.unwrap_or_else(Scratch::new);
@@ -104,8 +123,8 @@ impl Workers {
         };
         let helpers = self.threads.min(parts).saturating_sub(1);
         let (work, at_work) = (&work, &AtomicUsize::new(helpers));
-        match &self.pool {
-            Some(pool) if parts > 1 => pool.in_place_scope(|scope| {
+        match &self.workers.pool {
+            Some(pool) if helpers > 0 => pool.in_place_scope(|scope| {
                 for _ in 0..helpers {
                     scope.spawn(move |_| {
                         work(rayon::current_thread_index().map_or(0, |helper| helper + 1));
@@ -128,7 +147,7 @@ impl Workers {
     }
 
     fn idle_scratch(&self) -> MutexGuard<'_, Vec<Box<Scratch>>> {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+        self.workers.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -197,7 +216,7 @@ mod tests {
         for parts in [0, 1, 2, 100] {
             let [first, between, second] = [(); 3].map(|()| AtomicUsize::new(0));
             let add = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed);
-            workers.run_in_passes(
+            workers.beside(0).run_in_passes(
                 schedules(&workers, parts),
                 |_| _ = add(&first),
                 || {
@@ -220,7 +239,7 @@ mod tests {
             let panic_at = |step: usize| assert!(step != at, "of the test");
             let run = || {
                 let (first, second) = (|part: Part| panic_at(part.part), |_: &mut Scratch, _| panic_at(2));
-                workers.run_in_passes(
+                workers.beside(0).run_in_passes(
                     schedules(&workers, 1000),
                     |part| {
                         if at == 0 {

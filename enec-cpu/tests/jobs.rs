@@ -8,9 +8,11 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::thread::{self, ThreadId};
 
 use common::{Random, backends, decode, encode, inputs, open};
 use enec_core::{
@@ -51,6 +53,44 @@ fn bytes_do_not_depend_on_the_number_of_threads() {
                 }
             }
         }
+    }
+}
+
+/// Who does the blocks of a batch.
+#[derive(Default)]
+struct Threads(Mutex<HashSet<ThreadId>>);
+
+impl PieceSink for Threads {
+    fn content(&self, _block: usize, _decoded: &[u8]) {
+        self.0.lock().unwrap().insert(thread::current().id());
+    }
+
+    fn payload(&self, _block: usize, _parts: &[&[u8]; 6]) {}
+}
+
+#[test]
+fn cores_that_are_busy_are_left_alone() {
+    let (plan, source) = sample(Dtype::Bf16, 16384 * 200);
+    let stream = reference::encode_plan(&plan, &source).unwrap();
+    let whole = DecodePlan::whole(&Stream::open(&stream).unwrap());
+    let backend = open("portable", 3);
+    for busy_cores in [2, 3, usize::MAX] {
+        let threads = Threads::default();
+        let mut target = vec![0; plan.target_len()];
+        let job = EncodeJob::new(plan.clone(), Source::Host(&source), Target::Host(&mut target)).with_pieces(&threads);
+        let mut batch = EncodeBatch::new(backend.info()).with_busy_cores(busy_cores);
+        batch.push(job).unwrap();
+        backend.encode(&mut batch).unwrap();
+        drop(batch);
+        assert!(target[HEADER_BYTES..stream.len()] == stream[HEADER_BYTES..]);
+
+        let mut target = vec![0; source.len()];
+        let job = DecodeJob::new(whole.clone(), Source::Host(&stream), Target::Host(&mut target)).with_pieces(&threads);
+        let mut batch = DecodeBatch::of(backend.info(), vec![job]).unwrap().with_busy_cores(busy_cores);
+        backend.decode(&mut batch).unwrap();
+        drop(batch);
+        assert!(target == source);
+        assert_eq!(threads.0.into_inner().unwrap(), HashSet::from([thread::current().id()]));
     }
 }
 

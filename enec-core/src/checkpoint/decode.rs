@@ -40,6 +40,11 @@ pub(crate) trait Receiver<'a> {
         self.bytes(tensor, offset, bytes)
     }
 
+    /// Cores that it wants for itself while the next bytes are decoded.
+    fn busy_cores(&mut self) -> usize {
+        0
+    }
+
     /// The tensor has come to its end: all of it was received and agrees with its hashes, or something is wrong with it. Bytes of
     /// other tensors may come in between, but never after the end of their own.
     fn end(&mut self, tensor: TensorRef<'a>, result: Result<()>) -> Result<()>;
@@ -164,6 +169,7 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
             start..end
         }));
         let decoded = buffer.take(end);
+        let busy_cores = self.receiver.busy_cores();
         let (results, differences) = {
             let Work { codec, stopwatch, .. } = self.work;
             let sinks = Vec::from_iter(windows.iter().map(|window| {
@@ -181,7 +187,7 @@ impl<'a, Tensors: Iterator<Item = TensorRef<'a>>> Decoder<'a, '_, Tensors> {
                 DecodeJob::new(window.plan.clone(), source, target).with_pieces(sink)
             });
             let jobs = jobs.collect();
-            let results = stopwatch.code.time(|| codec.decode_jobs(jobs))?;
+            let results = stopwatch.code.time(|| codec.decode_jobs(jobs, busy_cores))?;
             let compared = sinks.into_iter().zip(&windows).zip(&ranges);
             let differences =
                 compared.map(|((sink, window), range)| sink.finish(window.decoded_offset(), &decoded[range.clone()]));

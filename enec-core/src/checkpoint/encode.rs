@@ -135,6 +135,7 @@ impl<'a> Encoder<'a, '_> {
     fn encode(&mut self, windows: Vec<Window<'a>>, buffer: &mut AlignedBuffer) -> Result<()> {
         let lengths = Vec::from_iter(windows.iter().map(|window| window.plan.target_len()));
         let encoded = buffer.take(lengths.iter().sum());
+        let busy_cores = self.destination.busy_cores();
         let outcomes = {
             let Work { codec, stopwatch, .. } = self.work;
             let sinks = Vec::from_iter(windows.iter().map(|window| {
@@ -147,7 +148,8 @@ impl<'a> Encoder<'a, '_> {
                 EncodeJob::new(window.plan.clone(), Source::Host(window.source()), target).with_pieces(sink)
             });
             let jobs = jobs.collect();
-            stopwatch.code.time(|| codec.encode_jobs(jobs))?.into_iter().collect::<Result<Vec<_>>>()?
+            let results = stopwatch.code.time(|| codec.encode_jobs(jobs, busy_cores))?;
+            results.into_iter().collect::<Result<Vec<_>>>()?
         };
         let (mut parts, mut start) = (Vec::with_capacity(6 * outcomes.len()), 0);
         for ((window, outcome), length) in windows.into_iter().zip(outcomes).zip(lengths) {

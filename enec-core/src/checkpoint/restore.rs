@@ -34,6 +34,10 @@ impl<'a> Receiver<'a> for Restoration<'a, '_> {
         advance(self.progress, bytes.len() as u64)
     }
 
+    fn busy_cores(&mut self) -> usize {
+        self.output.busy_cores()
+    }
+
     fn end(&mut self, _tensor: TensorRef<'a>, result: Result<()>) -> Result<()> {
         result
     }

@@ -29,6 +29,11 @@ pub(crate) trait Destination<'a> {
 
     /// Forgets what was written at `len` and beyond.
     fn truncate(&mut self, len: u64) -> Result<()>;
+
+    /// Cores that it wants for itself while the next window is in work.
+    fn busy_cores(&mut self) -> usize {
+        0
+    }
 }
 
 /// What the writing thread is asked to do, in this order.
@@ -42,7 +47,9 @@ enum Order<'a> {
 pub(crate) struct WriteBehind<'a> {
     orders: SyncSender<Order<'a>>,
     written: Receiver<AlignedBuffer>,
-    buffers: usize,
+    idle: Vec<AlignedBuffer>,
+    /// Buffers that have not come back from the thread.
+    unwritten: usize,
 }
 
 /// Runs `work` with a destination that writes into `file`, which is empty and lies at `path`, and waits until all is written.
@@ -60,7 +67,7 @@ pub(crate) fn write_behind<'a, T>(
         let (orders, queue) = sync_channel(WAITING);
         let (done, written) = channel();
         let writer = scope.spawn(move || Writer { file, path, stopwatch, position: 0 }.run(queue, &done));
-        let result = work(&mut WriteBehind { orders, written, buffers: 1 });
+        let result = work(&mut WriteBehind { orders, written, idle: Vec::new(), unwritten: 0 });
         // The orders end with the destination, and the thread with them.
         match writer.join() {
             Ok(Ok(())) => result,
@@ -75,19 +82,28 @@ impl<'a> WriteBehind<'a> {
         // The thread ends early only after an error, which goes before this one.
         self.orders.send(order).map_err(|_| Error::Cancelled)
     }
+
+    fn take_back(&mut self) {
+        let before = self.idle.len();
+        self.idle.extend(self.written.try_iter());
+        self.unwritten -= self.idle.len() - before;
+    }
 }
 
 impl<'a> Destination<'a> for WriteBehind<'a> {
     fn write_parts(&mut self, buffer: &mut AlignedBuffer, parts: Vec<Part>) -> Result<()> {
-        // One in work, one with the thread, and those that wait.
-        let spare = match self.written.try_recv() {
-            Ok(spare) => spare,
-            Err(_) if self.buffers < WAITING + 2 => {
-                self.buffers += 1;
-                AlignedBuffer::default()
+        self.take_back();
+        let spare = match self.idle.pop() {
+            Some(spare) => spare,
+            // One with the thread, and those that wait.
+            None if self.unwritten < WAITING + 1 => AlignedBuffer::default(),
+            None => {
+                let spare = self.written.recv().map_err(|_| Error::Cancelled)?;
+                self.unwritten -= 1;
+                spare
             }
-            Err(_) => self.written.recv().map_err(|_| Error::Cancelled)?,
         };
+        self.unwritten += 1;
         self.order(Order::Parts(std::mem::replace(buffer, spare), parts))
     }
 
@@ -97,6 +113,13 @@ impl<'a> Destination<'a> for WriteBehind<'a> {
 
     fn truncate(&mut self, len: u64) -> Result<()> {
         self.order(Order::Truncate(len))
+    }
+
+    /// One while a whole window waits to be written: then it is for the thread to catch up. On two cores a thread that writes and two that
+    /// decode take turns, and all wait for the one that was interrupted.
+    fn busy_cores(&mut self) -> usize {
+        self.take_back();
+        usize::from(self.unwritten > 1)
     }
 }
 
@@ -193,6 +216,32 @@ mod tests {
         {
             assert!(matches!(result, Err(Error::Io { action: "write", .. })), "{result:?}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_writer_gets_a_core_while_a_whole_window_waits() {
+        use std::io::Read;
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(writer));
+        // More than fits into a pipe.
+        const LEN: usize = 1 << 20;
+        write_behind(&file, Path::new("pipe"), &Stopwatch::default(), |output| {
+            let mut buffer = AlignedBuffer::default();
+            let mut windows = (0..).map(|index| vec![(index * LEN as u64, 0..LEN)]);
+            assert_eq!(output.busy_cores(), 0);
+            for busy_cores in [0, 1] {
+                buffer.take(LEN);
+                output.write_parts(&mut buffer, windows.next().unwrap())?;
+                assert_eq!(output.busy_cores(), busy_cores);
+            }
+            reader.read_exact(&mut vec![0; 2 * LEN]).unwrap();
+            while output.busy_cores() > 0 {
+                std::thread::yield_now();
+            }
+            Ok(())
+        })
+        .unwrap();
     }
 
     #[test]
