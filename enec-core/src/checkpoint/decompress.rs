@@ -8,6 +8,7 @@ use super::conversion::{self, Conversion, Options, Report, Streams};
 use super::decode::{Check, decode_tensors};
 use super::file::CheckpointFile;
 use super::header::LENGTH_BYTES;
+use super::output::reserve;
 use super::progress::{Progress, Step, advance};
 use super::restore::Restoration;
 use super::tensor::TensorRef;
@@ -59,6 +60,7 @@ impl Conversion for Decompress<'_> {
         progress: &mut dyn Progress,
     ) -> Result<Streams> {
         let tensors = file.in_data_order();
+        reserve(output, file.original_len());
         write_behind(output, path, self.work.stopwatch, |output| {
             let (text, data_start) = (file.original().text(), file.original().data_start());
             output.write_at(0, Cow::Owned((text.len() as u64).to_le_bytes().to_vec()))?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::conversion::check_apart;
 use super::decode::{Check, decode_tensors};
-use super::output::NewFile;
+use super::output::{NewFile, reserve};
 use super::progress::Progress;
 use super::reader::Checkpoint;
 use super::restore::Restoration;
@@ -34,6 +34,7 @@ pub fn extract(
     let new = NewFile::create(output, options.force)?;
     let stopwatch = options.stopwatch();
     let work = Work::new(codec, options, &stopwatch);
+    reserve(new.file(), tensor.byte_len());
     write_behind(new.file(), new.path(), &stopwatch, |output| {
         let mut restoration = Restoration { start: &|_| 0, output, progress };
         decode_tensors(work, [tensor], Check::Content, &mut restoration)

@@ -52,7 +52,7 @@ pub(crate) struct WriteBehind<'a> {
     unwritten: usize,
 }
 
-/// Runs `work` with a destination that writes into `file`, which is empty and lies at `path`, and waits until all is written.
+/// Runs `work` with a destination that writes into `file`, which holds nothing but zeros and lies at `path`, and waits until all is written.
 ///
 /// # Errors
 ///
