@@ -29,8 +29,7 @@ const TENSOR_BYTES: usize = 2 * 4096 * 4096;
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Time after which a virtual machine with free page reporting has given its host all pages that were freed before. Linux does so two
-/// seconds after the first of them is freed, and frees nothing else for it: whatever is timed within two seconds of the first page that
-/// is freed after this time keeps its pages.
+/// seconds after one is freed. What is freed after this time is thus still there for two seconds, in which the next run takes it.
 const PAGES_GIVEN_BACK: Duration = Duration::from_secs(3);
 
 /// What is timed.

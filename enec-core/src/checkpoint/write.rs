@@ -226,7 +226,8 @@ mod tests {
         let file = File::from(std::os::fd::OwnedFd::from(writer));
         // More than fits into a pipe.
         const LEN: usize = 1 << 20;
-        write_behind(&file, Path::new("pipe"), &Stopwatch::default(), |output| {
+        // A check that fails drops the reader, on which the writer waits.
+        write_behind(&file, Path::new("pipe"), &Stopwatch::default(), move |output| {
             let mut buffer = AlignedBuffer::default();
             let mut windows = (0..).map(|index| vec![(index * LEN as u64, 0..LEN)]);
             assert_eq!(output.busy_cores(), 0);
