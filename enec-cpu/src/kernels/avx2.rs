@@ -138,6 +138,12 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
+    fn exchange_high_bytes(self, a: __m256i, b: __m256i) -> (__m256i, __m256i) {
+        let high = self.splat(0xFF00);
+        (self.select(high, b, a), self.select(high, a, b))
+    }
+
+    #[inline(always)]
     fn smaller(self, a: __m256i, b: __m256i) -> __m256i {
         intrinsic!(_mm256_min_epu16(a, b))
     }
@@ -192,19 +198,19 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn expand(self, pairs: &mut [__m256i; 8], lanes: u32, wide: &WideRows, rank: usize) {
+    fn expand(self, rows: &mut [__m256i], lanes: u32, wide: &WideRows, rank: usize) {
         let (controls, ranks) = shuffle(self, &EXPAND, lanes, rank);
-        for (pair, row) in pairs.iter_mut().zip(&wide.0) {
-            let words = load_halves(self, window(row, ranks[0]), window(row, ranks[1]));
-            *pair = self.or(*pair, intrinsic!(_mm256_shuffle_epi8(words, controls)));
+        for (words, row) in rows.iter_mut().zip(&wide.0) {
+            let side_by_side = load_halves(self, window(row, ranks[0]), window(row, ranks[1]));
+            *words = intrinsic!(_mm256_shuffle_epi8(side_by_side, controls));
         }
     }
 
     #[inline(always)]
-    fn compact(self, pairs: &[__m256i; 8], lanes: u32, wide: &mut WideRows, rank: usize) {
+    fn compact(self, rows: &[__m256i], lanes: u32, wide: &mut WideRows, rank: usize) {
         let (controls, ranks) = shuffle(self, &COMPACT, lanes, rank);
-        for (&pair, row) in pairs.iter().zip(&mut wide.0) {
-            let words = intrinsic!(_mm256_shuffle_epi8(pair, controls));
+        for (&words, row) in rows.iter().zip(&mut wide.0) {
+            let words = intrinsic!(_mm256_shuffle_epi8(words, controls));
             let halves = intrinsic!([_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words)]);
             // In this order: what the first half writes behind its lanes is overwritten by the second.
             store_half(self, halves[0], window_mut(row, ranks[0]));
@@ -364,17 +370,21 @@ fn window_mut<const N: usize>(row: &mut [u8; N], rank: usize) -> &mut [u8; 16] {
 
 /// The byte shuffle of two times 8 lanes, and the ranks at which their wide lanes start.
 #[inline(always)]
-fn shuffle(isa: Avx2, table: &[[u8; 16]; 256], lanes: u32, rank: usize) -> (__m256i, [usize; 2]) {
+fn shuffle(isa: Avx2, ShuffleTable(table): &ShuffleTable, lanes: u32, rank: usize) -> (__m256i, [usize; 2]) {
     let [first, second, ..] = lanes.to_le_bytes();
     let controls = load_halves(isa, &table[usize::from(first)], &table[usize::from(second)]);
     (controls, [rank, rank + first.count_ones() as usize])
 }
 
+/// Byte shuffles of 8 lanes, for each mask of them. Aligned, so that none lies in two cache lines, or even two pages.
+#[repr(align(64))]
+struct ShuffleTable([[u8; 16]; 256]);
+
 /// A shuffle index that yields zero.
 const ZERO: u8 = 0x80;
 
 /// For each mask of 8 lanes, the byte shuffle that moves words from the front, in order, into the set lanes, zero elsewhere.
-static EXPAND: [[u8; 16]; 256] = {
+static EXPAND: ShuffleTable = {
     let mut table = [[ZERO; 16]; 256];
     let mut mask = 0;
     while mask < 256 {
@@ -389,11 +399,11 @@ static EXPAND: [[u8; 16]; 256] = {
         }
         mask += 1;
     }
-    table
+    ShuffleTable(table)
 };
 
 /// For each mask of 8 lanes, the byte shuffle that moves the set lanes' words to the front, in order, zero behind them.
-static COMPACT: [[u8; 16]; 256] = {
+static COMPACT: ShuffleTable = {
     let mut table = [[ZERO; 16]; 256];
     let mut mask = 0;
     while mask < 256 {
@@ -408,5 +418,5 @@ static COMPACT: [[u8; 16]; 256] = {
         }
         mask += 1;
     }
-    table
+    ShuffleTable(table)
 };

@@ -189,6 +189,7 @@ impl Isa for Avx512 {
         // The exponents of two rows at a time, in the bytes of a word, which compare as they are.
         let (mut bounds, exponent_mask) = ([(self.splat(0xFFFF), self.splat(0)); AT_ONCE], F::DTYPE.exponent_mask());
         for row in (0..ROWS).step_by(2) {
+            self.prefetch(tile, tile.len(), (first / AT_ONCE * ROWS + row) / 2, Self::VECTORS / AT_ONCE * ROWS / 2);
             for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
                 let (even, _) = F::load(self, tile, row, first + index);
                 let (odd, _) = F::load(self, tile, row + 1, first + index);
@@ -209,19 +210,21 @@ impl Isa for Avx512 {
     }
 
     #[inline(always)]
-    fn expand(self, pairs: &mut [__m512i; 8], lanes: u32, wide: &WideRows, rank: usize) {
-        for (pair, row) in pairs.iter_mut().zip(&wide.0) {
-            let Some(words) = row[2 * rank..].first_chunk() else { unreachable!("no more than a block's lanes") };
-            *pair = self.or(*pair, intrinsic!(_mm512_maskz_expand_epi16(lanes, load(self, words))));
+    fn expand(self, rows: &mut [__m512i], lanes: u32, wide: &WideRows, rank: usize) {
+        for (words, row) in rows.iter_mut().zip(&wide.0) {
+            let Some(side_by_side) = row[2 * rank..].first_chunk() else {
+                unreachable!("no more than a block's lanes")
+            };
+            *words = intrinsic!(_mm512_maskz_expand_epi16(lanes, load(self, side_by_side)));
         }
     }
 
     #[inline(always)]
-    fn compact(self, pairs: &[__m512i; 8], lanes: u32, wide: &mut WideRows, rank: usize) {
-        for (&pair, row) in pairs.iter().zip(&mut wide.0) {
-            let Some(words) = row[2 * rank..].first_chunk_mut() else { unreachable!("no more than a block's lanes") };
+    fn compact(self, rows: &[__m512i], lanes: u32, wide: &mut WideRows, rank: usize) {
+        for (&words, row) in rows.iter().zip(&mut wide.0) {
+            let Some(target) = row[2 * rank..].first_chunk_mut() else { unreachable!("no more than a block's lanes") };
             // To a register: compressing to memory is slow on AMD's.
-            store(self, intrinsic!(_mm512_maskz_compress_epi16(lanes, pair)), words);
+            store(self, intrinsic!(_mm512_maskz_compress_epi16(lanes, words)), target);
         }
     }
 

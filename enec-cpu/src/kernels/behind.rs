@@ -39,29 +39,24 @@ impl<'a> Behind<'a> {
         Self { target, streamed: 0, buffer, place: 0, start: LINE, end: LINE }
     }
 
-    /// Where the next `len` bytes are to be put: at most those of a tile.
+    /// Where the next `len` bytes are to be put, at most those of a tile, and the tile before, to be streamed meanwhile.
     #[inline(always)]
-    pub(super) fn tile(&mut self, len: usize) -> &mut [u8] {
-        &mut self.buffer.0[self.place][LINE..LINE + len]
-    }
-
-    /// Streams up to `limit` bytes of the tile before.
-    #[inline(always)]
-    pub(super) fn advance<I: Isa>(&mut self, isa: I, limit: usize) {
-        let end = self.end.min(self.start.saturating_add(limit));
-        let lines = self.buffer.0[1 - self.place][self.start..end].as_chunks().0;
-        let target = self.target[self.streamed..].as_chunks_mut().0;
-        for (source, target) in lines.iter().zip(target) {
-            isa.stream_line(source, target);
-        }
-        self.streamed += lines.len() * LINE;
-        self.start += lines.len() * LINE;
+    pub(super) fn tile(&mut self, len: usize) -> (&mut [u8], Before<'_>) {
+        let [first, second] = &mut self.buffer.0;
+        let (made, before) = if self.place == 0 { (first, second) } else { (second, first) };
+        let before = Before {
+            source: &before[..self.end],
+            start: &mut self.start,
+            target: self.target,
+            streamed: &mut self.streamed,
+        };
+        (&mut made[LINE..LINE + len], before)
     }
 
     /// The `len` bytes that were put there are complete: they are streamed from now on. Returns them.
     #[inline(always)]
     pub(super) fn complete<I: Isa>(&mut self, isa: I, len: usize) -> &[u8] {
-        self.advance(isa, usize::MAX);
+        self.tile(0).1.advance(isa, usize::MAX);
         // Bytes of the tile before that do not fill a line of the target go with this one.
         let [first, second] = &mut self.buffer.0;
         let (made, before) = if self.place == 0 { (first, second) } else { (second, first) };
@@ -82,9 +77,32 @@ impl<'a> Behind<'a> {
     /// Writes all that is left.
     #[inline(always)]
     pub(super) fn finish<I: Isa>(&mut self, isa: I) {
-        self.advance(isa, usize::MAX);
+        self.tile(0).1.advance(isa, usize::MAX);
         let rest = &self.buffer.0[1 - self.place][self.start..self.end];
         self.target[self.streamed..][..rest.len()].copy_from_slice(rest);
+    }
+}
+
+/// What is left to stream of a tile.
+pub(super) struct Before<'a> {
+    source: &'a [u8],
+    start: &'a mut usize,
+    target: &'a mut [u8],
+    streamed: &'a mut usize,
+}
+
+impl Before<'_> {
+    /// Streams up to `limit` bytes of it.
+    #[inline(always)]
+    pub(super) fn advance<I: Isa>(&mut self, isa: I, limit: usize) {
+        let end = self.source.len().min(self.start.saturating_add(limit));
+        let lines = self.source[*self.start..end].as_chunks().0;
+        let target = self.target[*self.streamed..].as_chunks_mut().0;
+        for (source, target) in lines.iter().zip(target) {
+            isa.stream_line(source, target);
+        }
+        *self.streamed += lines.len() * LINE;
+        *self.start += lines.len() * LINE;
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::marker::PhantomData;
 
-use enec_format::geometry::{BLOCK_TILES, ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
+use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 
 use super::float::{Float, at, pair};
 use super::isa::{Isa, Kernel, tile_lanes};
-use super::pack::{Width, pack};
+use super::pack::{Width, pack, with_width};
 use super::planes::split_lanes;
 use super::scratch::WideRows;
 use super::{EncodeBlock, PlanesTarget};
 
-/// Writes all planes, the low plane at `common_width`, and what the wide lanes need of the high segment to `wide`, unpacked.
+/// Writes all planes, the low plane at `common_width`, and to `wide` the rows of the high segment.
 pub(super) struct EncodePlanes<'a, 't, 'b, F, W> {
     pub(super) common_width: W,
     pub(super) block: &'a EncodeBlock<'a>,
@@ -29,28 +29,36 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
         let bytes = [TILE_BYTE_PLANE_BYTES, F::DTYPE.tile_extra_bytes(), common_width.bits() * ROW_BYTES];
         let common_base = isa.splat(pair(block.windows.common_base()));
         let wide_base = isa.splat(pair(block.wide.base));
+        let high_width = block.wide.high_width(block.windows);
+        let mut ahead = block.ahead.chunks_exact(F::DTYPE.tile_bytes() / 2 / I::VECTORS);
         let mut rank = 0;
         for (index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let mask = &block.mask.as_chunks::<TILE_MASK_BYTES>().0[index];
+            let ([byte_plane, extra_plane, low_plane], mut before) = target.tile(index, bytes);
+            let mut planes = TilePlanes { byte_plane, extra_plane, low_plane };
             for vector in 0..I::VECTORS {
-                isa.prefetch(block.ahead, 0, index * I::VECTORS + vector, BLOCK_TILES * I::VECTORS);
+                for (before, bytes) in before.iter_mut().flatten().zip(bytes) {
+                    before.advance(isa, bytes / I::VECTORS);
+                }
+                if let Some(ahead) = ahead.next() {
+                    isa.prefetch(ahead, 0, 0, 1);
+                }
                 let lanes = tile_lanes::<I>(mask, vector);
                 let mut base = common_base;
                 if lanes != 0 {
                     base = isa.select(isa.mask(lanes), wide_base, common_base);
                 }
-                let [byte_plane, extra_plane, low_plane] = target.tile(isa, index, bytes, I::VECTORS);
-                let mut planes = TilePlanes { byte_plane, extra_plane, low_plane };
                 let differences = planes.write::<I, F, W>(isa, common_width, tile, vector, base);
                 if lanes != 0 {
-                    isa.compact(&differences, lanes, wide, rank);
+                    with_width!(I, high_width, high_width => {
+                        compact(isa, (common_width, high_width), &differences, lanes, wide, rank);
+                    });
                     rank += lanes.count_ones() as usize;
                 }
             }
             target.complete(isa, bytes);
         }
         target.finish(isa);
-        wide.clear_from(rank);
     }
 }
 
@@ -87,33 +95,22 @@ impl TilePlanes<'_> {
     }
 }
 
-/// Packs the wide lanes' differences, without their lowest `common_width` bits, at `high_width` into the high segment.
-pub(super) struct PackSegment<'a, W> {
-    pub(super) high_width: W,
-    pub(super) common_width: usize,
-    pub(super) wide: &'a WideRows,
-    pub(super) segment: &'a mut [u8],
-}
-
-impl<W: Width> Kernel for PackSegment<'_, W> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
-        let Self { high_width, common_width, wide, segment } = self;
-        let row_vectors = segment.len() / (high_width.bits() * 2 * I::LANES);
-        let high_mask = isa.splat(pair(low_bits(high_width.bits())));
-        for index in 0..row_vectors {
-            let mut high = [isa.splat(0); 8];
-            for (row, high) in high.iter_mut().enumerate() {
-                let differences = isa.load(&wide.0[row], index);
-                *high = isa.and(isa.shift_down(differences, common_width), high_mask);
-            }
-            for (row, words) in pack(isa, high_width, &high).into_iter().enumerate().take(high_width.bits()) {
-                isa.store(words, segment, row * row_vectors + index);
-            }
-        }
+/// Packs the differences of wide lanes without their lowest `common_width` bits, and puts them behind those of the first `rank` wide lanes.
+#[inline(always)]
+fn compact<I: Isa>(
+    isa: I,
+    widths: (impl Width, impl Width),
+    differences: &[I::Vector; 8],
+    lanes: u32,
+    wide: &mut WideRows,
+    rank: usize,
+) {
+    let (common_width, high_width) = widths;
+    let mut high = *differences;
+    for high in &mut high {
+        *high = isa.and(isa.shift_down(*high, common_width.bits()), isa.splat(pair(low_bits(high_width.bits()))));
     }
+    isa.compact(&pack(isa, high_width, &high)[..high_width.bits()], lanes, wide, rank);
 }
 
 /// The lowest `width` bits of a byte.

@@ -129,12 +129,13 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// If there is no room for them.
     fn store_masks(self, masks: [Self::Mask; AT_ONCE], bits: &mut [u8]);
 
-    /// Smallest and largest exponents of the lanes of some vectors of a tile, from vector `first` on.
+    /// Smallest and largest exponents of the lanes of some vectors of a tile, from vector `first` on. Asks for as much of the tile behind it.
     #[inline(always)]
     fn lane_ranges<F: Float>(self, tile: &[u8], first: usize) -> [(Self::Vector, Self::Vector); AT_ONCE] {
         // Without the sign, words compare as their exponents do.
         let mut bounds = [(self.splat(0xFFFF), self.splat(0)); AT_ONCE];
         for row in 0..ROWS {
+            self.prefetch(tile, tile.len(), first / AT_ONCE * ROWS + row, Self::VECTORS / AT_ONCE * ROWS);
             for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
                 let (words, _) = F::load(self, tile, row, first + index);
                 let magnitudes = self.and(words, self.splat(0x7FFF));
@@ -149,20 +150,20 @@ pub(super) trait Isa: Copy + Send + Sync {
         bounds
     }
 
-    /// Ors the columns of `wide` from `rank` on into the lanes that are set in `lanes`, in order.
+    /// Reads the columns of the first rows of `wide` from `rank` on into the lanes that are set in `lanes`, in order; the others become zero.
     ///
     /// # Panics
     ///
     /// If `rank` is above the number of lanes of a block.
-    fn expand(self, pairs: &mut [Self::Vector; 8], lanes: u32, wide: &WideRows, rank: usize);
+    fn expand(self, rows: &mut [Self::Vector], lanes: u32, wide: &WideRows, rank: usize);
 
-    /// Writes the lanes that are set in `lanes`, in order, to the columns of `wide` from `rank` on; the columns behind them are
-    /// overwritten with anything.
+    /// Writes the lanes that are set in `lanes`, in order, to the columns of the first rows of `wide` from `rank` on; the columns behind
+    /// them are overwritten with anything.
     ///
     /// # Panics
     ///
     /// As [`expand`](Self::expand).
-    fn compact(self, pairs: &[Self::Vector; 8], lanes: u32, wide: &mut WideRows, rank: usize);
+    fn compact(self, rows: &[Self::Vector], lanes: u32, wide: &mut WideRows, rank: usize);
 
     /// Asks for share `index` of `count` of the bytes that lie `distance` bytes behind the start of `bytes`, as many as these.
     ///

@@ -34,6 +34,29 @@ impl Width for Any {
     }
 }
 
+/// Evaluates an expression with `$width` as a [`Width`]: known to the compiler if the instruction set wants it.
+macro_rules! with_width {
+    ($isa:ty, $bits:expr, $width:ident => $run:expr) => {
+        match (<$isa>::FIXED_WIDTHS, $bits) {
+            (false, bits) => with_width!(@ $width = $crate::kernels::pack::Any(usize::from(bits)), $run),
+            (true, 0) => with_width!(@ $width = $crate::kernels::pack::Fixed::<0>, $run),
+            (true, 1) => with_width!(@ $width = $crate::kernels::pack::Fixed::<1>, $run),
+            (true, 2) => with_width!(@ $width = $crate::kernels::pack::Fixed::<2>, $run),
+            (true, 3) => with_width!(@ $width = $crate::kernels::pack::Fixed::<3>, $run),
+            (true, 4) => with_width!(@ $width = $crate::kernels::pack::Fixed::<4>, $run),
+            (true, 5) => with_width!(@ $width = $crate::kernels::pack::Fixed::<5>, $run),
+            (true, 6) => with_width!(@ $width = $crate::kernels::pack::Fixed::<6>, $run),
+            (true, 7) => with_width!(@ $width = $crate::kernels::pack::Fixed::<7>, $run),
+            (true, _) => with_width!(@ $width = $crate::kernels::pack::Fixed::<8>, $run),
+        }
+    };
+    (@ $width:ident = $value:expr, $run:expr) => {{
+        let $width = $value;
+        $run
+    }};
+}
+pub(super) use with_width;
+
 /// Bits `from..to` of both bytes of a pair.
 #[inline(always)]
 fn bits(from: usize, to: usize) -> u16 {

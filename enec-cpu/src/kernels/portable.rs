@@ -173,19 +173,20 @@ impl Isa for Portable {
     }
 
     #[inline(always)]
-    fn expand(self, pairs: &mut [Words; 8], lanes: u32, wide: &WideRows, rank: usize) {
+    fn expand(self, rows: &mut [Words], lanes: u32, wide: &WideRows, rank: usize) {
+        rows.fill(self.splat(0));
         for (lane, rank) in set_lanes(lanes).zip(rank..) {
-            for (pair, row) in pairs.iter_mut().zip(&wide.0) {
-                pair.0[lane] |= u16::from_le_bytes(row.as_chunks().0[rank]);
+            for (words, row) in rows.iter_mut().zip(&wide.0) {
+                words.0[lane] = u16::from_le_bytes(row.as_chunks().0[rank]);
             }
         }
     }
 
     #[inline(always)]
-    fn compact(self, pairs: &[Words; 8], lanes: u32, wide: &mut WideRows, rank: usize) {
+    fn compact(self, rows: &[Words], lanes: u32, wide: &mut WideRows, rank: usize) {
         for (lane, rank) in set_lanes(lanes).zip(rank..) {
-            for (pair, row) in pairs.iter().zip(&mut wide.0) {
-                row.as_chunks_mut().0[rank] = pair.0[lane].to_le_bytes();
+            for (words, row) in rows.iter().zip(&mut wide.0) {
+                row.as_chunks_mut().0[rank] = words.0[lane].to_le_bytes();
             }
         }
     }

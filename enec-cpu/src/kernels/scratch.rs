@@ -13,23 +13,30 @@ const COLUMNS: usize = BLOCK_LANES + 32;
 /// Bytes of an element in all planes, rounded up: at most 1 in the byte plane, 2 in the extra plane and 1 in the low plane.
 const LARGEST_KEPT: usize = 4;
 
-/// The wide lanes of one block side by side, in the order of their ranks: 8 rows of words, each a pair of bytes.
+/// The high segment of one block: rows of words, as many as its width, with a column for each wide lane in the order of their ranks.
+///
+/// Other than in the segment itself, there is room behind a row: wide lanes are moved a vector at a time, whatever there are of them.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct WideRows(pub(super) [[u8; 2 * COLUMNS]; 8]);
 
 impl WideRows {
-    /// Sets the first columns to zero.
-    pub(super) fn clear(&mut self, columns: usize) {
-        for row in &mut self.0 {
-            row[..2 * columns].fill(0);
+    /// Takes the rows of a segment of this width.
+    pub(super) fn read(&mut self, segment: &[u8], width: usize) {
+        if let Some(row_bytes) = segment.len().checked_div(width) {
+            for (row, source) in self.0.iter_mut().zip(segment.chunks_exact(row_bytes.max(1))) {
+                row[..row_bytes].copy_from_slice(source);
+            }
         }
     }
 
-    /// Sets the 16 columns from `rank` on to zero.
-    pub(super) fn clear_from(&mut self, rank: usize) {
-        for row in &mut self.0 {
-            row[2 * rank..2 * rank + 32].fill(0);
+    /// Writes the rows of a segment of this width, the columns from `lanes` on as zeros.
+    pub(super) fn write(&mut self, lanes: usize, segment: &mut [u8], width: usize) {
+        if let Some(row_bytes) = segment.len().checked_div(width) {
+            for (row, target) in self.0.iter_mut().zip(segment.chunks_exact_mut(row_bytes.max(1))) {
+                row[2 * lanes..row_bytes].fill(0);
+                target.copy_from_slice(&row[..row_bytes]);
+            }
         }
     }
 }

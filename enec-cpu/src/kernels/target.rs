@@ -1,6 +1,7 @@
 //! Where kernels write: to memory that is in the cache, or past the caches, tile by tile.
 
 use super::Behind;
+use super::behind::Before;
 use super::isa::Isa;
 
 /// Where decoded tiles go.
@@ -12,14 +13,14 @@ pub(crate) enum DecodeTarget<'a, 'b> {
 }
 
 impl DecodeTarget<'_, '_> {
-    /// Where tile `index` of `len` bytes is to be put. Streams one of `shares` shares of the tile before it.
+    /// Where tile `index` of `len` bytes is to be put, and the tile before it if that is to be streamed meanwhile.
     #[inline(always)]
-    pub(super) fn tile<I: Isa>(&mut self, isa: I, index: usize, len: usize, shares: usize) -> &mut [u8] {
+    pub(super) fn tile(&mut self, index: usize, len: usize) -> (&mut [u8], Option<Before<'_>>) {
         match self {
-            Self::Cached(target) => &mut target[index * len..][..len],
+            Self::Cached(target) => (&mut target[index * len..][..len], None),
             Self::Streamed(behind, _) => {
-                behind.advance(isa, len / shares);
-                behind.tile(len)
+                let (tile, before) = behind.tile(len);
+                (tile, Some(before))
             }
         }
     }
@@ -50,21 +51,20 @@ pub(crate) enum PlanesTarget<'a, 'b> {
 }
 
 impl PlanesTarget<'_, '_> {
-    /// Where the planes of tile `index`, of `lens` bytes, are to be put. Streams one of `shares` shares of those before them.
+    /// Where the planes of tile `index`, of `lens` bytes, are to be put, and those before them if they are to be streamed meanwhile.
     #[inline(always)]
-    pub(super) fn tile<I: Isa>(&mut self, isa: I, index: usize, lens: [usize; 3], shares: usize) -> [&mut [u8]; 3] {
+    pub(super) fn tile(&mut self, index: usize, lens: [usize; 3]) -> ([&mut [u8]; 3], Option<[Before<'_>; 3]>) {
         match self {
-            Self::Cached([byte, extra, low]) => [
-                &mut byte[index * lens[0]..][..lens[0]],
-                &mut extra[index * lens[1]..][..lens[1]],
-                &mut low[index * lens[2]..][..lens[2]],
-            ],
-            Self::Streamed(behind, _) => {
-                for (behind, len) in behind.iter_mut().zip(lens) {
-                    behind.advance(isa, len / shares);
-                }
-                let [byte, extra, low] = behind;
-                [byte.tile(lens[0]), extra.tile(lens[1]), low.tile(lens[2])]
+            Self::Cached([byte, extra, low]) => {
+                let byte = &mut byte[index * lens[0]..][..lens[0]];
+                let extra = &mut extra[index * lens[1]..][..lens[1]];
+                ([byte, extra, &mut low[index * lens[2]..][..lens[2]]], None)
+            }
+            Self::Streamed([byte, extra, low], _) => {
+                let (byte, byte_before) = byte.tile(lens[0]);
+                let (extra, extra_before) = extra.tile(lens[1]);
+                let (low, low_before) = low.tile(lens[2]);
+                ([byte, extra, low], Some([byte_before, extra_before, low_before]))
             }
         }
     }

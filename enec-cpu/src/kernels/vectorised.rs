@@ -6,34 +6,12 @@ use enec_format::{Dtype, TwoWindows};
 
 use super::analyse::Analyse;
 use super::cascade::{CascadeBlock, CascadeScratch, CascadeSource, DecodeCascade, EncodeCascade};
-use super::decode::{DecodeTiles, UnpackSegment};
-use super::encode::{EncodePlanes, PackSegment};
+use super::decode::DecodeTiles;
+use super::encode::EncodePlanes;
 use super::float::{Bf16, F16, F32, Float};
 use super::isa::{Isa, Kernel, NarrowIsa};
-use super::pack::{Any, Fixed};
+use super::pack::with_width;
 use super::{DecodeBlock, DecodeTarget, EncodeBlock, Kernels, PlanesTarget, WideLanes, WideRows, behind};
-
-/// Evaluates an expression with `$width` as a [`Width`](super::pack::Width): known to the compiler if the instruction set wants it.
-macro_rules! with_width {
-    ($isa:ty, $bits:expr, $width:ident => $run:expr) => {
-        match (<$isa>::FIXED_WIDTHS, $bits) {
-            (false, bits) => with_width!(@ $width = Any(usize::from(bits)), $run),
-            (true, 0) => with_width!(@ $width = Fixed::<0>, $run),
-            (true, 1) => with_width!(@ $width = Fixed::<1>, $run),
-            (true, 2) => with_width!(@ $width = Fixed::<2>, $run),
-            (true, 3) => with_width!(@ $width = Fixed::<3>, $run),
-            (true, 4) => with_width!(@ $width = Fixed::<4>, $run),
-            (true, 5) => with_width!(@ $width = Fixed::<5>, $run),
-            (true, 6) => with_width!(@ $width = Fixed::<6>, $run),
-            (true, 7) => with_width!(@ $width = Fixed::<7>, $run),
-            (true, _) => with_width!(@ $width = Fixed::<8>, $run),
-        }
-    };
-    (@ $width:ident = $value:expr, $run:expr) => {{
-        let $width = $value;
-        $run
-    }};
-}
 
 impl<I: Isa> Kernels for I {
     const STREAMS: bool = I::STREAMS;
@@ -61,25 +39,11 @@ impl<I: Isa> Kernels for I {
             Dtype::F32 => encode_planes::<I, F32>(self, block, planes, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
-        let common_width = usize::from(block.windows.common_width());
-        if !segment.is_empty() {
-            let wide = &*wide;
-            with_width!(I, block.wide.high_width(block.windows), high_width => {
-                self.narrow().vectorise(PackSegment { high_width, common_width, wide, segment });
-            });
-        }
+        wide.write(block.wide.lanes, segment, usize::from(block.wide.high_width(block.windows)));
     }
 
     fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows) {
-        let common_width = usize::from(block.common_width);
-        if block.high_width == 0 {
-            wide.clear(block.lanes);
-        } else if !block.segment.is_empty() {
-            let (segment, wide) = (block.segment, &mut *wide);
-            with_width!(I, block.high_width, high_width => {
-                self.narrow().vectorise(UnpackSegment { high_width, common_width, segment, wide });
-            });
-        }
+        wide.read(block.segment, usize::from(block.high_width));
         match block.dtype {
             Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, wide),
             Dtype::F16 => decode_tiles::<I, F16>(self, block, target, wide),

@@ -59,7 +59,11 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
             let byte_plane = &block.byte_plane[index * TILE_BYTE_PLANE_BYTES..][..TILE_BYTE_PLANE_BYTES];
             let extra_plane = &block.extra_plane[index * extra_bytes..][..extra_bytes];
             let low_plane = &block.low_plane[tile_index * TILE_LOW_BYTES..][..TILE_LOW_BYTES];
+            let (tile, mut before) = target.tile(index, tile_bytes);
             for vector in 0..VECTORS {
+                if let Some(before) = &mut before {
+                    before.advance(isa, tile_bytes / VECTORS);
+                }
                 if tile_index + 1 < block.tiles.end {
                     spread::<I, B>(bits, &mut reader, escapes, places, (tile_index + 1) * VECTORS + vector);
                 }
@@ -67,7 +71,6 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
                     isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, VECTORS);
                 }
                 let lanes = Lanes::load(isa, low_plane, escapes, places, tile_index * VECTORS + vector);
-                let tile = target.tile(isa, index, tile_bytes, VECTORS);
                 join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, &table), tile);
                 if !isa.is_zero(lanes.raw(isa)) {
                     raw.write::<I>(isa, F::DTYPE, &lanes, vector, tile);

@@ -42,14 +42,17 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
         let mut gathered = 0;
         for (tile_index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             show(tile);
+            let ([byte_plane, extra_plane, low_plane], mut before) = planes.tile(tile_index, lens);
             for vector in 0..VECTORS {
+                for (before, len) in before.iter_mut().flatten().zip(lens) {
+                    before.advance(isa, len / VECTORS);
+                }
                 isa.prefetch(tile, PREFETCH_TILES * tile.len(), vector, VECTORS);
                 let index = tile_index * VECTORS + vector;
                 if index >= VECTORS {
                     gather::<I, B>(bits, &mut writer, escapes, places, gathered);
                     gathered += 1;
                 }
-                let [byte_plane, extra_plane, low_plane] = planes.tile(isa, tile_index, lens, VECTORS);
                 let exponents = split_lanes::<I, F>(isa, tile, vector, byte_plane, extra_plane);
                 let pairs = isa.places(&exponents, &table);
                 let has_raw = store_places(isa, &pairs, index, places, escapes, low_plane);
