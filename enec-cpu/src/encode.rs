@@ -190,7 +190,8 @@ impl<'a> Task<'a> {
         if let (Coding::TwoWindows(windows), Some(&wide), Some(&start), false) =
             (self.plan.coding(), self.analyses[index].get(), start, self.chain.is_stopped())
         {
-            let end = self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, &[], scratch);
+            let ahead = self.ahead(index, 1, &[]);
+            let end = self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, ahead, scratch);
             if index + 1 == self.blocks() {
                 self.finish(end);
             }
@@ -209,14 +210,19 @@ impl<'a> Task<'a> {
     ) -> Option<usize> {
         let wide = self.analyse(kernels, windows, index);
         let start = self.chain.take(index, wide.segment_len(windows))?;
-        // Half of the next block, or of the next job's first one: the other half comes soon enough when it is analysed. With several threads
-        // it is only likely that the block is this thread's.
+        // With several threads it is only likely that the block is this thread's.
+        let ahead = self.ahead(index, threads, following);
+        Some(self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, ahead, scratch))
+    }
+
+    /// Half of the block that comes so many blocks after this one, or of `following` behind the last one: the other half comes soon enough
+    /// when it is read.
+    fn ahead<'b>(&'b self, index: usize, blocks: usize, following: &'b [u8]) -> &'b [u8] {
         let layout = self.layout();
         let elements = layout.decoded_range(layout.block(index).tiles);
-        let (next, half) = (elements.start + threads * elements.len(), BLOCK_TILES * layout.dtype.tile_bytes() / 2);
+        let (next, half) = (elements.start + blocks * elements.len(), BLOCK_TILES * layout.dtype.tile_bytes() / 2);
         let following = if index + 1 == self.blocks() { following } else { &[] };
-        let ahead = self.source.get(next..next + half).unwrap_or(&following[..following.len().min(half)]);
-        Some(self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, ahead, scratch))
+        self.source.get(next..next + half).unwrap_or(&following[..following.len().min(half)])
     }
 
     /// Finds the wide lanes of a block and writes their mask.
