@@ -205,6 +205,7 @@ impl Layout {
     /// # Panics
     ///
     /// If there is no such block.
+    #[inline]
     #[must_use]
     pub fn block(&self, index: usize) -> BlockRanges {
         assert!(index < self.blocks(), "block {index} of {}", self.blocks());
@@ -224,6 +225,7 @@ impl Layout {
     }
 
     /// Decoded byte range of the tiles `tiles`.
+    #[inline]
     #[must_use]
     pub fn decoded_range(&self, tiles: Range<usize>) -> Range<usize> {
         tiles.start * self.dtype.tile_bytes()..tiles.end * self.dtype.tile_bytes()
@@ -239,6 +241,7 @@ struct TileSizes {
 }
 
 impl TileSizes {
+    #[inline]
     fn new(dtype: Dtype, coding: Coding) -> Self {
         match coding {
             Coding::Stored => Self { mask: 0, byte_plane: 0, extra_plane: 0, low_plane: 0 },

@@ -8,6 +8,7 @@ use enec_format::{TwoWindows, wide_lanes};
 use super::WideLanes;
 use super::float::Float;
 use super::isa::{AT_ONCE, Isa, Kernel};
+use super::pack::low_bits;
 
 /// See [`Kernels::analyse`](super::Kernels::analyse).
 pub(super) struct Analyse<'a, 's, F> {
@@ -26,8 +27,9 @@ impl<F: Float> Kernel for Analyse<'_, '_, F> {
         const { assert!(I::VECTORS.is_multiple_of(AT_ONCE)) };
         let Self { windows, elements, mask, show, .. } = self;
         let largest_common = windows.common_base();
-        let span = (1_u16 << windows.common_width()) - 1;
-        let smallest_common = isa.splat(u16::from(largest_common).saturating_sub(span));
+        // A byte until here: the compiler finds the cheaper comparison only where it sees that words are not negative.
+        let smallest_common = largest_common.saturating_sub(low_bits(windows.common_width().into()));
+        let smallest_common = isa.splat(u16::from(smallest_common));
         let largest_common = isa.splat(u16::from(largest_common));
         let (mut smallest_wide, mut largest_wide) = (isa.splat(0xFFFF), isa.splat(0));
         let tiles = elements.chunks_exact(F::DTYPE.tile_bytes());

@@ -6,7 +6,7 @@ use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 
 use super::float::{Float, at, pair};
 use super::isa::{Isa, Kernel, tile_lanes};
-use super::pack::{Width, pack, with_width};
+use super::pack::{Width, low_bits, pack, with_width};
 use super::planes::split_lanes;
 use super::scratch::WideRows;
 use super::{EncodeBlock, PlanesTarget};
@@ -111,9 +111,4 @@ fn compact<I: Isa>(
         *high = isa.and(isa.shift_down(*high, common_width.bits()), isa.splat(pair(low_bits(high_width.bits()))));
     }
     isa.compact(&pack(isa, high_width, &high)[..high_width.bits()], lanes, wide, rank);
-}
-
-/// The lowest `width` bits of a byte.
-const fn low_bits(width: usize) -> u8 {
-    if width == 0 { 0 } else { 0xFF >> (8 - width) }
 }

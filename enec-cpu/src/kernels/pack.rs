@@ -57,6 +57,11 @@ macro_rules! with_width {
 }
 pub(super) use with_width;
 
+/// The lowest `width` bits of a byte.
+pub(super) const fn low_bits(width: usize) -> u8 {
+    if width == 0 { 0 } else { 0xFF >> (8 - width) }
+}
+
 /// Bits `from..to` of both bytes of a pair.
 #[inline(always)]
 fn bits(from: usize, to: usize) -> u16 {
