@@ -17,6 +17,13 @@ pub(crate) struct TileBytes([[u8; LINE + LARGEST_TILE]; 2]);
 
 impl TileBytes {
     pub(crate) const ZERO: Self = Self([[0; _]; 2]);
+
+    /// This place and the other one.
+    #[inline(always)]
+    fn starting_at(&mut self, place: usize) -> [&mut [u8; LINE + LARGEST_TILE]; 2] {
+        let [first, second] = &mut self.0;
+        if place == 0 { [first, second] } else { [second, first] }
+    }
 }
 
 /// Where tiles, or their planes, are streamed to: each while the next one is made, so that the processor writes while it computes.
@@ -42,8 +49,7 @@ impl<'a> Behind<'a> {
     /// Where the next `len` bytes are to be put, at most those of a tile, and the tile before, to be streamed meanwhile.
     #[inline(always)]
     pub(super) fn tile(&mut self, len: usize) -> (&mut [u8], Before<'_>) {
-        let [first, second] = &mut self.buffer.0;
-        let (made, before) = if self.place == 0 { (first, second) } else { (second, first) };
+        let [made, before] = self.buffer.starting_at(self.place);
         let before = Before {
             source: &before[..self.end],
             start: &mut self.start,
@@ -58,8 +64,7 @@ impl<'a> Behind<'a> {
     pub(super) fn complete<I: Isa>(&mut self, isa: I, len: usize) -> &[u8] {
         self.tile(0).1.advance(isa, usize::MAX);
         // Bytes of the tile before that do not fill a line of the target go with this one.
-        let [first, second] = &mut self.buffer.0;
-        let (made, before) = if self.place == 0 { (first, second) } else { (second, first) };
+        let [made, before] = self.buffer.starting_at(self.place);
         let rest = self.end - self.start;
         let mut start = LINE - rest;
         made[start..LINE].copy_from_slice(&before[self.start..self.end]);

@@ -6,7 +6,7 @@ use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_MASK_BYTES};
 
 use super::float::{Float, at, pair};
 use super::isa::{Isa, Kernel, tile_lanes};
-use super::pack::{Width, low_bits, pack, with_width};
+use super::pack::{Width, bits, pack, with_width};
 use super::planes::split_lanes;
 use super::scratch::WideRows;
 use super::{EncodeBlock, PlanesTarget};
@@ -86,7 +86,7 @@ impl TilePlanes<'_> {
         }
         let mut low = differences;
         for low in &mut low {
-            *low = isa.and(*low, isa.splat(pair(low_bits(common_width.bits()))));
+            *low = isa.and(*low, isa.splat(bits(0, common_width.bits())));
         }
         for (row, words) in pack(isa, common_width, &low).into_iter().enumerate().take(common_width.bits()) {
             isa.store(words, self.low_plane, at::<I>(row, vector));
@@ -108,7 +108,7 @@ fn compact<I: Isa>(
     let (common_width, high_width) = widths;
     let mut high = *differences;
     for high in &mut high {
-        *high = isa.and(isa.shift_down(*high, common_width.bits()), isa.splat(pair(low_bits(high_width.bits()))));
+        *high = isa.and(isa.shift_down(*high, common_width.bits()), isa.splat(bits(0, high_width.bits())));
     }
     isa.compact(&pack(isa, high_width, &high)[..high_width.bits()], lanes, wide, rank);
 }

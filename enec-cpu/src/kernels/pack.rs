@@ -4,6 +4,7 @@
 //! [`split`](super::float::split) yields them. The 8 values of a half take `width` whole bytes, so both halves are packed by the
 //! same shifts, and only at the end are bytes put together to words.
 
+use super::float::pair;
 use super::isa::Isa;
 
 /// A width of packed values, 0 to 8 bits.
@@ -64,8 +65,8 @@ pub(super) const fn low_bits(width: usize) -> u8 {
 
 /// Bits `from..to` of both bytes of a pair.
 #[inline(always)]
-fn bits(from: usize, to: usize) -> u16 {
-    ((1 << to) - (1 << from)) * 0x0101
+pub(super) fn bits(from: usize, to: usize) -> u16 {
+    pair(low_bits(to) - low_bits(from))
 }
 
 /// Packs values of `width` bits into as many words; the words behind them are zero.

@@ -1,6 +1,7 @@
 //! Memory that one thread reuses from block to block.
 
 use enec_format::geometry::{BLOCK_ELEMENTS, BLOCK_TILES, LANES};
+use enec_format::padded_lanes;
 
 use super::{CascadeScratch, TileBytes};
 
@@ -21,21 +22,22 @@ const LARGEST_KEPT: usize = 4;
 pub(crate) struct WideRows(pub(super) [[u8; 2 * COLUMNS]; 8]);
 
 impl WideRows {
-    /// Takes the rows of a segment of this width.
-    pub(super) fn read(&mut self, segment: &[u8], width: usize) {
-        if let Some(row_bytes) = segment.len().checked_div(width) {
-            for (row, source) in self.0.iter_mut().zip(segment.chunks_exact(row_bytes.max(1))) {
-                row[..row_bytes].copy_from_slice(source);
+    /// Takes the rows of the segment of so many wide lanes.
+    pub(super) fn read(&mut self, lanes: usize, segment: &[u8]) {
+        if lanes > 0 {
+            for (row, source) in self.0.iter_mut().zip(segment.chunks_exact(2 * padded_lanes(lanes))) {
+                row[..source.len()].copy_from_slice(source);
             }
         }
     }
 
-    /// Writes the rows of a segment of this width, the columns from `lanes` on as zeros.
-    pub(super) fn write(&mut self, lanes: usize, segment: &mut [u8], width: usize) {
-        if let Some(row_bytes) = segment.len().checked_div(width) {
-            for (row, target) in self.0.iter_mut().zip(segment.chunks_exact_mut(row_bytes.max(1))) {
-                row[2 * lanes..row_bytes].fill(0);
-                target.copy_from_slice(&row[..row_bytes]);
+    /// Writes the rows of the segment of so many wide lanes, with zeros behind them.
+    pub(super) fn write(&self, lanes: usize, segment: &mut [u8]) {
+        if lanes > 0 {
+            for (row, target) in self.0.iter().zip(segment.chunks_exact_mut(2 * padded_lanes(lanes))) {
+                let (columns, padding) = target.split_at_mut(2 * lanes);
+                columns.copy_from_slice(&row[..2 * lanes]);
+                padding.fill(0);
             }
         }
     }

@@ -39,11 +39,11 @@ impl<I: Isa> Kernels for I {
             Dtype::F32 => encode_planes::<I, F32>(self, block, planes, wide),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
-        wide.write(block.wide.lanes, segment, usize::from(block.wide.high_width(block.windows)));
+        wide.write(block.wide.lanes, segment);
     }
 
     fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows) {
-        wide.read(block.segment, usize::from(block.high_width));
+        wide.read(block.lanes, block.segment);
         match block.dtype {
             Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, wide),
             Dtype::F16 => decode_tiles::<I, F16>(self, block, target, wide),
