@@ -234,6 +234,11 @@ impl Isa for Avx512 {
     }
 
     #[inline(always)]
+    fn prefetch_to_second_level(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
+        self.narrow.prefetch_to_second_level(bytes, distance, index, count);
+    }
+
+    #[inline(always)]
     fn stream_line(self, source: &[u8; 64], target: &mut [u8; 64]) {
         let target = target.as_mut_ptr();
         assert!(target.addr().is_multiple_of(64));

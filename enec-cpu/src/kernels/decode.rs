@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use enec_format::Dtype;
-use enec_format::geometry::{ROW_BYTES, TILE_BYTE_PLANE_BYTES};
+use enec_format::geometry::{BLOCK_TILES, ROW_BYTES, TILE_BYTE_PLANE_BYTES};
 
 use super::float::{Float, at, pair};
 use super::isa::{Isa, Kernel, tile_lanes};
@@ -14,6 +14,10 @@ use super::{DecodeBlock, DecodeTarget};
 
 /// How many tiles ahead planes are asked for: measured, 1 to 4 differ by less than the noise.
 const PREFETCH_TILES: usize = 2;
+
+/// How many tiles ahead they are asked into the second-level cache, where what is streamed out comes from memory: a block, so that who hashes
+/// one before it is decoded finds it there, too. Measured, 6 to 24 differ by less than the noise.
+const FAR_TILES: usize = BLOCK_TILES;
 
 /// Decodes tiles.
 pub(super) struct DecodeTiles<'a, 't, 'b, F, W> {
@@ -53,6 +57,9 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
                 if asks_ahead {
                     for plane in [planes.byte_plane, planes.extra_plane, planes.low_plane] {
                         isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, I::VECTORS);
+                        if before.is_some() {
+                            isa.prefetch_to_second_level(plane, FAR_TILES * plane.len(), vector, I::VECTORS);
+                        }
                     }
                 }
                 let lanes = tile_lanes::<I>(mask, vector);

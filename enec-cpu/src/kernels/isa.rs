@@ -174,6 +174,13 @@ pub(super) trait Isa: Copy + Send + Sync {
         let _ = (bytes, distance, index, count);
     }
 
+    /// As [`prefetch`](Self::prefetch), but not as far as the first-level cache, which can wait for a few lines only: too few at a time to
+    /// read at the speed of memory.
+    #[inline(always)]
+    fn prefetch_to_second_level(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
+        let _ = (bytes, distance, index, count);
+    }
+
     /// Copies a line, past the caches if the instruction set can.
     ///
     /// # Panics
