@@ -114,15 +114,6 @@ pub trait PieceSink: Sync {
         feed(&mut |bytes| decoded.extend_from_slice(bytes));
         self.content(block, &decoded);
     }
-
-    /// As [`payload`](Self::payload), handed over as in [`content_in_parts`](Self::content_in_parts); `lengths` are those of the parts.
-    fn payload_in_parts(&self, block: usize, lengths: [usize; 6], feed: &mut Feed<'_>) {
-        let mut stored = Vec::with_capacity(lengths.iter().sum());
-        feed(&mut |bytes| stored.extend_from_slice(bytes));
-        let mut rest = &stored[..];
-        let parts = lengths.map(|len| rest.split_off(..len).unwrap_or_default());
-        self.payload(block, &parts);
-    }
 }
 
 /// What became of a job.

@@ -150,10 +150,4 @@ impl PieceSink for PieceWindow<'_> {
             set(&self.hashes.content, piece, || hasher.finish());
         }
     }
-
-    fn payload_in_parts(&self, block: usize, _lengths: [usize; 6], feed: &mut Feed<'_>) {
-        let mut hasher = PieceHasher::new();
-        feed(&mut |bytes| hasher.write(bytes));
-        set(&self.hashes.payload, self.hashes.first_block + self.first_block + block, || hasher.finish());
-    }
 }

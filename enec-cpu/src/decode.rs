@@ -8,8 +8,8 @@ use enec_format::{
     BlockEntry, BlockRanges, Cascade, Coding, DecodePlan, Layout, TwoWindows, segment, segment_len, wide_lanes,
 };
 
-use crate::kernels::{Behind, CascadeBlock, DecodeBlock, DecodeTarget, Kernels, Scratch, TileBytes};
-use crate::schedule::{HEAD_BYTES, Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::kernels::{Behind, CascadeBlock, DecodeBlock, Kernels, Scratch, TileBytes, TileTarget};
+use crate::schedule::{HEAD_BYTES, NEAR_BYTES, Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Team;
 
@@ -26,8 +26,10 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [Che
     // SAFETY: the caller's promise.
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let mut tasks = tasks?;
-    let streams = K::STREAMS && tasks.iter().map(|task| task.plan.target_len()).sum::<usize>() >= STREAM_BYTES;
-    tasks.iter_mut().for_each(|task| task.streams = streams);
+    let bytes = tasks.iter().map(|task| task.plan.target_len()).sum::<usize>();
+    let streams = K::STREAMS && bytes >= STREAM_BYTES;
+    let is_near = bytes <= team.threads() * NEAR_BYTES;
+    tasks.iter_mut().for_each(|task| (task.streams, task.is_near) = (streams, is_near));
     let schedule = Schedule::shared(tasks.iter().map(Task::parts), team.threads());
     let decode = |scratch: &mut Scratch, part: Part| {
         let task = &tasks[part.job];
@@ -51,6 +53,8 @@ struct Task<'a> {
     pieces: Option<&'a dyn PieceSink>,
     /// Whether the target is streamed past the caches.
     streams: bool,
+    /// Whether the source is likely to be in the threads' own caches.
+    is_near: bool,
 }
 
 impl<'a> Task<'a> {
@@ -61,7 +65,7 @@ impl<'a> Task<'a> {
         let (plan, source, target, pieces) = job.split();
         // SAFETY: the caller's promise.
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
-        Ok(Self { plan, source, target: SharedTarget::new(target), pieces, streams: false })
+        Ok(Self { plan, source, target: SharedTarget::new(target), pieces, streams: false, is_near: false })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -146,6 +150,7 @@ impl<'a> Task<'a> {
             high_width,
             mask,
             lanes,
+            is_near: self.is_near,
             byte_plane: self.plane(&ranges, &ranges.byte_plane, &tiles),
             extra_plane: self.plane(&ranges, &ranges.extra_plane, &tiles),
             low_plane: self.plane(&ranges, &ranges.low_plane, &tiles),
@@ -199,7 +204,7 @@ impl<'a> Task<'a> {
         index: usize,
         ranges: &BlockRanges,
         buffer: &mut TileBytes,
-        mut decode: impl FnMut(DecodeTarget<'_, '_>),
+        mut decode: impl FnMut(TileTarget<'_, '_>),
     ) {
         let (layout, wanted, tiles) = (self.layout(), self.plan.tiles(), self.tiles(ranges));
         let tile_bytes = layout.dtype.tile_bytes();
@@ -222,7 +227,7 @@ impl<'a> Task<'a> {
         let (decoded, rest) = target.split_at_mut(decoded_len);
         rest.copy_from_slice(tail);
         if !self.streams {
-            decode(DecodeTarget::Cached(decoded));
+            decode(TileTarget::Cached(decoded));
             if let Some(pieces) = pieces {
                 pieces.content(index, target);
             }
@@ -230,9 +235,9 @@ impl<'a> Task<'a> {
         }
         let mut behind = Behind::new(decoded, buffer);
         match pieces {
-            None => decode(DecodeTarget::Streamed(&mut behind, &mut |_| {})),
+            None => decode(TileTarget::Streamed(&mut behind, &mut |_| {})),
             Some(pieces) => pieces.content_in_parts(index, &mut |hash| {
-                decode(DecodeTarget::Streamed(&mut behind, hash));
+                decode(TileTarget::Streamed(&mut behind, hash));
                 hash(tail);
             }),
         }

@@ -4,17 +4,16 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use enec_core::{CheckedEncodeJob, PieceSink, Result};
-use enec_format::geometry::{ALIGNMENT, BLOCK_TILES, HEADER_BYTES, SEGMENT_UNIT, TABLE_ENTRY_BYTES};
+use enec_format::geometry::{ALIGNMENT, BLOCK_TILES, HEADER_BYTES, SEGMENT_UNIT};
 use enec_format::{BlockEntry, BlockRanges, Cascade, Coding, EncodeOutcome, EncodePlan, Layout, Section, TwoWindows};
 
 use crate::chain::Chain;
-use crate::kernels::{Behind, CascadeSource, EncodeBlock, Kernels, PlanesTarget, Scratch, TileBytes, WideLanes};
-use crate::schedule::{Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::kernels::{
+    Behind, CascadeSource, EncodeBlock, KeptPlanes, Kernels, Scratch, TileBytes, TileTarget, WideLanes,
+};
+use crate::schedule::{NEAR_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Team;
-
-/// Source bytes of a thread's share that stay in its cache from the first of two passes to the second.
-const SHARE_BYTES: usize = 1 << 20;
 
 /// Runs the jobs.
 ///
@@ -31,22 +30,23 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [Che
     let mut tasks = tasks?;
     let bytes: usize = tasks.iter().map(|task| task.source.len()).sum();
     let streams = K::STREAMS && bytes >= STREAM_BYTES;
-    tasks.iter_mut().for_each(|task| task.streams = streams);
     let threads = team.threads();
-    // Rather twice from the own cache than once from that of another thread. The cascade has no such passes: where a block's segment goes is
-    // known only when it has been written.
-    if threads > 1 && !streams && bytes <= threads * SHARE_BYTES {
-        tasks.iter_mut().for_each(Task::expect_analyses);
-        let analysed = || Schedule::shared(tasks.iter().map(|task| task.analyses.len()), threads);
+    let is_near = bytes <= threads * NEAR_BYTES;
+    tasks.iter_mut().for_each(|task| (task.streams, task.is_near) = (streams, is_near));
+    // Where a block's segment goes is known only when all blocks before it have been split. So that each thread can keep to its own share,
+    // which is in its own cache, segments are set aside until all are.
+    if threads > 1 && is_near {
+        tasks.iter_mut().for_each(Task::expect_aside);
+        let schedule = Schedule::shared(tasks.iter().map(|task| task.aside.len()), threads);
         team.run_in_passes(
-            [analysed(), analysed()],
-            |part| tasks[part.job].analyse_first(kernels, part.part),
+            &schedule,
+            |scratch, part| tasks[part.job].set_aside(kernels, part.part, scratch),
             || tasks.iter().for_each(Task::place_segments),
-            |scratch, part| tasks[part.job].write_analysed(kernels, part.part, scratch),
+            |scratch, part| tasks[part.job].fetch_aside(part.part, scratch),
         );
     }
     // Each block waits for those before it.
-    let coded = Schedule::in_order(tasks.iter().map(|task| if task.analyses.is_empty() { task.blocks() } else { 0 }));
+    let coded = Schedule::in_order(tasks.iter().map(|task| if task.aside.is_empty() { task.blocks() } else { 0 }));
     let encode = |scratch: &mut Scratch, part: Part| {
         let following = tasks.get(part.job + 1).map_or(&[][..], |next| next.source);
         tasks[part.job].encode_block(kernels, part.part, following, threads, scratch);
@@ -68,19 +68,29 @@ struct Task<'a> {
     chain: Chain,
     /// Whether the target is streamed past the caches.
     streams: bool,
-    /// What the first of two passes finds, block by block; empty if there is one.
-    analyses: Vec<OnceLock<WideLanes>>,
-    /// Where their segments start in the variable section; fewer if it exceeds its limit.
+    /// Whether the source is likely to be in the threads' own caches.
+    is_near: bool,
+    /// What the first of two passes makes of each block; empty if there is one pass.
+    aside: Vec<OnceLock<SetAside>>,
+    /// Where the segments of these blocks start in the variable section; fewer if it exceeds its limit.
     starts: OnceLock<Vec<usize>>,
 }
 
-/// A block after its analysis.
-#[derive(Clone, Copy)]
-struct AnalysedBlock {
-    index: usize,
+/// A block that is written but for its segment and its entry.
+#[derive(Debug, Clone, Copy)]
+struct SetAside {
     wide: WideLanes,
-    /// Where its segment starts in the variable section.
+    /// Where its segment starts among those that its thread has set aside.
     start: usize,
+}
+
+/// What has been written of a block.
+struct Written<'b> {
+    wide: WideLanes,
+    mask: &'b [u8],
+    /// Byte, extra and low plane.
+    planes: [&'b [u8]; 3],
+    segment: &'b [u8],
 }
 
 impl<'a> Task<'a> {
@@ -93,7 +103,8 @@ impl<'a> Task<'a> {
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
         let chain = Chain::new(plan.variable_limit());
         let target = SharedTarget::new(&mut target[..plan.target_len()]);
-        Ok(Self { plan, source, target, pieces, chain, streams: false, analyses: Vec::new(), starts: OnceLock::new() })
+        let (aside, starts) = (Vec::new(), OnceLock::new());
+        Ok(Self { plan, source, target, pieces, chain, streams: false, is_near: false, aside, starts })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -161,39 +172,57 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Makes room for what the first of two passes finds.
-    fn expect_analyses(&mut self) {
+    /// Has the blocks written in two passes.
+    fn expect_aside(&mut self) {
         if let Coding::TwoWindows(_) = self.plan.coding() {
-            self.analyses.resize_with(self.blocks(), OnceLock::new);
+            self.aside.resize_with(self.blocks(), OnceLock::new);
         }
     }
 
-    /// The first pass.
-    fn analyse_first<K: Kernels>(&self, kernels: K, index: usize) {
-        if let Coding::TwoWindows(windows) = self.plan.coding() {
-            self.analyses[index].get_or_init(|| self.analyse(kernels, windows, index));
+    /// The first pass: writes a block, and its segment to the scratch memory.
+    fn set_aside<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
+        let Coding::TwoWindows(windows) = self.plan.coding() else { return };
+        let mut segments = std::mem::take(&mut scratch.segments);
+        let start = segments.len();
+        let set_aside = &mut segments;
+        let place = move |len| {
+            let set_aside = set_aside;
+            set_aside.resize(start + len, 0);
+            Some(&mut set_aside[start..])
+        };
+        let ahead = self.ahead(index, 1, &[]);
+        let wide = self.write_block(kernels, windows, index, ahead, scratch, place).map(|written| written.wide);
+        scratch.segments = segments;
+        if let Some(wide) = wide {
+            self.aside[index].get_or_init(|| SetAside { wide, start });
         }
     }
 
     /// Between the passes: finds out where the segments go.
     fn place_segments(&self) {
         if let Coding::TwoWindows(windows) = self.plan.coding() {
-            let wide = self.analyses.iter().map_while(OnceLock::get).enumerate();
-            let starts = wide.map_while(|(index, wide)| self.chain.take(index, wide.segment_len(windows)));
+            let aside = self.aside.iter().map_while(OnceLock::get).enumerate();
+            let starts = aside.map_while(|(index, aside)| self.chain.take(index, aside.wide.segment_len(windows)));
             self.starts.get_or_init(|| starts.collect());
         }
     }
 
-    /// The second pass.
-    fn write_analysed<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
-        let start = self.starts.get().and_then(|starts| starts.get(index));
-        if let (Coding::TwoWindows(windows), Some(&wide), Some(&start), false) =
-            (self.plan.coding(), self.analyses[index].get(), start, self.chain.is_stopped())
+    /// The second pass, by the thread of the first: completes a block.
+    fn fetch_aside(&self, index: usize, scratch: &Scratch) {
+        let place = self.starts.get().and_then(|starts| starts.get(index));
+        if let (Coding::TwoWindows(windows), Some(&SetAside { wide, start: aside }), Some(&start), false) =
+            (self.plan.coding(), self.aside[index].get(), place, self.chain.is_stopped())
         {
-            let ahead = self.ahead(index, 1, &[]);
-            let end = self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, ahead, scratch);
+            let (ranges, len) = (self.layout().block(index), wide.segment_len(windows));
+            // SAFETY: only the thread that wrote the block comes here for it, after it has done so; the chain gives every place once.
+            let (mask, planes, segment) = unsafe {
+                let segment = self.target.range(self.segment_range(start, len));
+                (self.target.range(ranges.mask.clone()), self.planes(&ranges), segment)
+            };
+            segment.copy_from_slice(&scratch.segments[aside..aside + len]);
+            self.complete(index, start + len, &Written { wide, mask, planes: planes.map(|plane| &*plane), segment });
             if index + 1 == self.blocks() {
-                self.finish(end);
+                self.finish(start + len);
             }
         }
     }
@@ -208,87 +237,106 @@ impl<'a> Task<'a> {
         threads: usize,
         scratch: &mut Scratch,
     ) -> Option<usize> {
-        let wide = self.analyse(kernels, windows, index);
-        let start = self.chain.take(index, wide.segment_len(windows))?;
+        let mut end = 0;
+        let place = |len| {
+            let start = self.chain.take(index, len)?;
+            end = start + len;
+            // SAFETY: the chain gives every place once.
+            Some(unsafe { self.target.range(self.segment_range(start, len)) })
+        };
         // With several threads it is only likely that the block is this thread's.
         let ahead = self.ahead(index, threads, following);
-        Some(self.write_windows(kernels, windows, AnalysedBlock { index, wide, start }, ahead, scratch))
+        let written = self.write_block(kernels, windows, index, ahead, scratch, place)?;
+        self.complete(index, end, &written);
+        Some(end)
     }
 
-    /// Half of the block that comes so many blocks after this one, or of `following` behind the last one: the other half comes soon enough
-    /// when it is read.
+    /// The block that comes so many blocks after this one, or as much of `following` behind the last one.
     fn ahead<'b>(&'b self, index: usize, blocks: usize, following: &'b [u8]) -> &'b [u8] {
+        if self.is_near {
+            return &[];
+        }
         let layout = self.layout();
         let elements = layout.decoded_range(layout.block(index).tiles);
-        let (next, half) = (elements.start + blocks * elements.len(), BLOCK_TILES * layout.dtype.tile_bytes() / 2);
+        let (next, block) = (elements.start + blocks * elements.len(), BLOCK_TILES * layout.dtype.tile_bytes());
         let following = if index + 1 == self.blocks() { following } else { &[] };
-        self.source.get(next..next + half).unwrap_or(&following[..following.len().min(half)])
+        self.source.get(next..next + block).unwrap_or(&following[..following.len().min(block)])
     }
 
-    /// Finds the wide lanes of a block and writes their mask.
-    fn analyse<K: Kernels>(&self, kernels: K, windows: TwoWindows, index: usize) -> WideLanes {
-        let (layout, ranges) = (self.layout(), self.layout().block(index));
-        let elements = layout.decoded_range(ranges.tiles);
-        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint.
-        let mask = unsafe { self.target.range(ranges.mask) };
-        let source = &self.source[elements.clone()];
-        self.with_content(index, &elements, |show| kernels.analyse(layout.dtype, windows, source, mask, show))
-    }
-
-    /// Writes the rest of an analysed block. Returns where its segment ends in the variable section.
-    fn write_windows<K: Kernels>(
+    /// Writes a block but for its entry, its segment to the place that it is given for one of a length; without one the job is over.
+    fn write_block<'b, K: Kernels>(
         &self,
         kernels: K,
         windows: TwoWindows,
-        analysed: AnalysedBlock,
+        index: usize,
         ahead: &[u8],
-        scratch: &mut Scratch,
-    ) -> usize {
-        let AnalysedBlock { index, wide, start } = analysed;
+        scratch: &'b mut Scratch,
+        place: impl FnOnce(usize) -> Option<&'b mut [u8]>,
+    ) -> Option<Written<'b>>
+    where
+        'a: 'b,
+    {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
-        let elements = &self.source[layout.decoded_range(ranges.tiles.clone())];
-        let end = start + wide.segment_len(windows);
-        // SAFETY: blocks are handed out once, in each pass if there are two, of which the first has ended; the ranges of their parts are
-        // disjoint, and the chain gives every place once.
-        let (mask, segment) = unsafe {
-            (&*self.target.range(ranges.mask.clone()), self.target.range(self.segment_range(start, end - start)))
-        };
-        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: 0 };
-        let entry = self.write_entry(&ranges, entry, end);
-        let block = EncodeBlock { dtype: layout.dtype, windows, wide, elements, mask, ahead };
-        // SAFETY: blocks are handed out once.
-        let mut planes = unsafe { self.planes(&ranges) };
-        let Scratch { wide, tiles, kept, .. } = scratch;
-        if !self.streams {
-            kernels.encode(&block, PlanesTarget::Cached(planes.each_mut().map(|plane| &mut **plane)), segment, wide);
-            if let Some(pieces) = self.pieces {
-                let [byte_plane, extra_plane, low_plane] = planes;
-                pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
-            }
-            return end;
+        let (dtype, elements) = (layout.dtype, layout.decoded_range(ranges.tiles.clone()));
+        // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint.
+        let (mask, planes) = unsafe { (self.target.range(ranges.mask.clone()), self.planes(&ranges)) };
+        if let Some(pieces) = self.pieces {
+            let tail = if index + 1 == self.blocks() { self.layout().tail.len } else { 0 };
+            pieces.content(index, &self.source[elements.start..elements.end + tail]);
         }
-        let lens = planes.each_ref().map(|plane| plane.len());
-        let mut behind = behind(planes, tiles);
-        let Some(pieces) = self.pieces else {
-            kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut |_, _| {}), segment, wide);
-            return end;
-        };
-        let [byte, extra, low] = lens;
-        let mut kept = kept.split([extra, low]);
-        pieces.payload_in_parts(index, [entry.len(), mask.len(), byte, extra, low, segment.len()], &mut |hash| {
-            hash(&entry);
-            hash(mask);
-            let mut ends = [0; 2];
-            let mut show = |plane: usize, bytes: &[u8]| match plane.checked_sub(1) {
-                None => hash(bytes),
-                // The whole byte plane goes before them.
-                Some(plane) => keep(kept[plane], &mut ends[plane], bytes),
-            };
-            kernels.encode(&block, PlanesTarget::Streamed(&mut behind, &mut show), segment, wide);
-            kept.iter().for_each(|plane| hash(plane));
-            hash(segment);
+        let elements = &self.source[elements];
+        let wide = kernels.analyse(dtype, windows, elements, mask);
+        let segment = place(wide.segment_len(windows))?;
+        let block = EncodeBlock { dtype, windows, wide, elements, mask, ahead };
+        let Scratch { wide: rows, tiles, kept, .. } = scratch;
+        let write = |targets: [TileTarget<'_, '_>; 3]| kernels.encode(&block, targets, segment, rows);
+        let ((), planes) = self.write_planes(planes, tiles, kept, write);
+        Some(Written { wide, mask, planes, segment })
+    }
+
+    /// Writes the entry of a block whose segment ends there in the variable section, and gives the block to whoever wants it hashed.
+    fn complete(&self, index: usize, end: usize, written: &Written<'_>) {
+        let Written { wide, mask, planes: [byte_plane, extra_plane, low_plane], segment } = *written;
+        // The end counts bytes from the start of the target's variable section.
+        let units = self.plan.first_segment() + (end / SEGMENT_UNIT) as u64;
+        let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: units }.to_bytes();
+        // SAFETY: blocks are handed out once, and this part of theirs is used nowhere else.
+        unsafe { self.target.range(self.layout().block(index).entry) }.copy_from_slice(&entry);
+        if let Some(pieces) = self.pieces {
+            pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
+        }
+    }
+
+    /// Has the planes of a block written. Returns them, or what was kept of them: they are hashed when all of the block is known.
+    fn write_planes<'b, R>(
+        &self,
+        mut planes: [&'b mut [u8]; 3],
+        tiles: &mut [TileBytes; 3],
+        kept: &'b mut KeptPlanes,
+        write: impl FnOnce([TileTarget<'_, '_>; 3]) -> R,
+    ) -> (R, [&'b [u8]; 3]) {
+        if !self.streams {
+            let result = write(planes.each_mut().map(|plane| TileTarget::Cached(plane)));
+            return (result, planes.map(|plane| &*plane));
+        }
+        let is_kept = self.pieces.is_some();
+        let mut kept = kept.split(planes.each_ref().map(|plane| if is_kept { plane.len() } else { 0 }));
+        let [mut keep_bytes, mut keep_extra, mut keep_low] = kept.each_mut().map(|kept| {
+            let mut end = 0;
+            move |bytes: &[u8]| {
+                if is_kept {
+                    kept[end..][..bytes.len()].copy_from_slice(bytes);
+                    end += bytes.len();
+                }
+            }
         });
-        end
+        let ([bytes, extra, low], [byte_tiles, extra_tiles, low_tiles]) = (planes, tiles);
+        let result = write([
+            TileTarget::Streamed(&mut Behind::new(bytes, byte_tiles), &mut keep_bytes),
+            TileTarget::Streamed(&mut Behind::new(extra, extra_tiles), &mut keep_extra),
+            TileTarget::Streamed(&mut Behind::new(low, low_tiles), &mut keep_low),
+        ]);
+        (result, kept.map(|kept| &*kept))
     }
 
     /// As [`encode_windows`](Self::encode_windows).
@@ -308,39 +356,16 @@ impl<'a> Task<'a> {
             elements: &self.source[range.clone()],
         };
         // SAFETY: blocks are handed out once.
-        let mut planes = unsafe { self.planes(&ranges) };
+        let planes = unsafe { self.planes(&ranges) };
         let Scratch { cascade: memory, tiles, kept, .. } = scratch;
-        let (len, planes) = if self.streams {
-            // The block's entry is hashed before its planes, but only known after them.
-            let lens = if self.pieces.is_some() { planes.each_ref().map(|plane| plane.len()) } else { [0; 3] };
-            let (mut kept, mut ends) = (kept.split(lens), [0; 3]);
-            let mut behind = behind(planes, tiles);
-            let keeps = self.pieces.is_some();
-            let mut keep = |plane: usize, bytes: &[u8]| {
-                if keeps {
-                    keep(kept[plane], &mut ends[plane], bytes);
-                }
-            };
-            let len = self.with_content(index, &range, |show| {
-                kernels.encode_cascade(&block, PlanesTarget::Streamed(&mut behind, &mut keep), show, memory)
-            });
-            (len, kept)
-        } else {
-            let len = self.with_content(index, &range, |show| {
-                let target = PlanesTarget::Cached(planes.each_mut().map(|plane| &mut **plane));
-                kernels.encode_cascade(&block, target, show, memory)
-            });
-            (len, planes)
-        };
+        let (len, planes) = self.write_planes(planes, tiles, kept, |targets| {
+            self.with_content(index, &range, |show| kernels.encode_cascade(&block, targets, show, memory))
+        });
         let start = self.chain.take(index, len)?;
-        let entry = self.write_entry(&ranges, BlockEntry { wide_base: 0, wide_width: 0, end: 0 }, start + len);
         // SAFETY: the chain gives every place once.
         let segment = unsafe { self.target.range(self.segment_range(start, len)) };
         segment.copy_from_slice(memory.segment(len));
-        if let Some(pieces) = self.pieces {
-            let [byte_plane, extra_plane, low_plane] = planes;
-            pieces.payload(index, &[&entry, &[], byte_plane, extra_plane, low_plane, segment]);
-        }
+        self.complete(index, start + len, &Written { wide: WideLanes::NONE, mask: &[], planes, segment });
         Some(start + len)
     }
 
@@ -350,16 +375,16 @@ impl<'a> Task<'a> {
         &self,
         index: usize,
         elements: &Range<usize>,
-        mut read: impl FnMut(&mut dyn FnMut(&[u8])) -> R,
+        read: impl FnOnce(&mut dyn FnMut(&[u8])) -> R,
     ) -> R {
         let Some(pieces) = self.pieces else { return read(&mut |_| {}) };
         let tail = if index + 1 == self.blocks() { &self.source[elements.end..] } else { &[] };
-        let mut result = None;
+        let (mut read, mut result) = (Some(read), None);
         pieces.content_in_parts(index, &mut |hash| {
-            result = Some(read(hash));
+            result = read.take().map(|read| read(hash));
             hash(tail);
         });
-        result.unwrap_or_else(|| unreachable!("a sink asks for the bytes that it is offered"))
+        result.unwrap_or_else(|| unreachable!("a sink asks for the bytes that it is offered, once"))
     }
 
     /// The planes of a block.
@@ -379,15 +404,6 @@ impl<'a> Task<'a> {
         offset + start..offset + start + len
     }
 
-    /// Writes a block's entry, with the end of its segment, which counts bytes from the start of the target's variable section.
-    fn write_entry(&self, ranges: &BlockRanges, entry: BlockEntry, end: usize) -> [u8; TABLE_ENTRY_BYTES] {
-        let units = self.plan.first_segment() + (end / SEGMENT_UNIT) as u64;
-        let entry = BlockEntry { end: units, ..entry }.to_bytes();
-        // SAFETY: blocks are handed out once, and this part of theirs is used nowhere else.
-        unsafe { self.target.range(ranges.entry.clone()) }.copy_from_slice(&entry);
-        entry
-    }
-
     /// Writes what belongs to no block: the tail and all sections' padding.
     fn finish(&self, variable_len: usize) {
         let layout = self.layout();
@@ -402,16 +418,4 @@ impl<'a> Task<'a> {
         let target = unsafe { self.target.range(tail.range()) };
         target.copy_from_slice(&self.source[self.source.len() - tail.len..]);
     }
-}
-
-/// Streams to the planes of a block.
-fn behind<'a>(planes: [&'a mut [u8]; 3], tiles: &'a mut [TileBytes; 3]) -> [Behind<'a>; 3] {
-    let ([byte_plane, extra_plane, low_plane], [first, second, third]) = (planes, tiles);
-    [Behind::new(byte_plane, first), Behind::new(extra_plane, second), Behind::new(low_plane, third)]
-}
-
-/// Writes bytes behind those that were kept before.
-fn keep(kept: &mut [u8], end: &mut usize, bytes: &[u8]) {
-    kept[*end..][..bytes.len()].copy_from_slice(bytes);
-    *end += bytes.len();
 }

@@ -10,6 +10,9 @@ pub(crate) const STORED_PART_BYTES: usize = 1 << 20;
 /// A tile is encoded or decoded into scratch memory that stays in the first cache, hashed there, and copied out in whole cache lines.
 pub(crate) const STREAM_BYTES: usize = 8 << 20;
 
+/// Decoded bytes of a thread's share of a batch up to which the share may well be in its own cache: from the last time, or from what wrote it.
+pub(crate) const NEAR_BYTES: usize = 1 << 20;
+
 /// Bytes of a job's source that are asked for while the job before it is finished: all of a small one.
 pub(crate) const HEAD_BYTES: usize = 16 << 10;
 

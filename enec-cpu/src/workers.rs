@@ -83,33 +83,35 @@ impl Team<'_> {
         });
     }
 
-    /// Does every part of two schedules of the same parts, all of the second after all of the first, and `between` once between them.
+    /// Does every part of a schedule, and `between` once after all of them; then each thread goes on with the parts that it has done, in the
+    /// same order and with the same scratch, in which it begins without segments.
     pub(crate) fn run_in_passes(
         self,
-        schedules: [Schedule; 2],
-        first_work: impl Fn(Part) + Sync,
+        schedule: &Schedule,
+        first_work: impl Fn(&mut Scratch, Part) + Sync,
         between: impl Fn() + Sync,
         second_work: impl Fn(&mut Scratch, Part) + Sync,
     ) {
-        let [first, second] = &schedules;
         // Not with a lock: whoever waits for one is put to sleep, and the wait is shorter than that.
         let (done, claimed, begun) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicUsize::new(0));
-        self.on_all_threads(first.len(), |own, scratch| {
-            let mut count = CountOnDrop { total: &done, count: 0 };
+        self.on_all_threads(schedule.len(), |own, scratch| {
+            scratch.segments.clear();
+            let (mut count, mut parts) = (CountOnDrop { total: &done, count: 0 }, Vec::new());
             // One by one: who panics leaves behind none that it had taken, and that the others would wait for.
-            for part in first.take(own, 1) {
+            for part in schedule.take(own, 1) {
                 count.count += 1;
-                first_work(part);
+                first_work(scratch, part);
+                parts.push(part);
             }
             drop(count);
-            wait_until(|| done.load(Ordering::Acquire) >= first.len());
+            wait_until(|| done.load(Ordering::Acquire) >= schedule.len());
             if claimed.swap(true, Ordering::Relaxed) {
                 wait_until(|| begun.load(Ordering::Acquire) > 0);
             } else {
                 let _count = CountOnDrop { total: &begun, count: 1 };
                 between();
             }
-            second.take(own, 1).for_each(|part| second_work(scratch, part));
+            parts.into_iter().for_each(|part| second_work(scratch, part));
         });
     }
 
@@ -206,10 +208,6 @@ fn stay_awake() {
 mod tests {
     use super::*;
 
-    fn schedules(workers: &Workers, parts: usize) -> [Schedule; 2] {
-        [(); 2].map(|()| Schedule::shared([parts], workers.threads()))
-    }
-
     #[test]
     fn the_second_pass_begins_after_the_first_and_what_is_between() {
         let workers = Workers::new(NonZeroUsize::new(3)).unwrap();
@@ -217,8 +215,8 @@ mod tests {
             let [first, between, second] = [(); 3].map(|()| AtomicUsize::new(0));
             let add = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed);
             workers.beside(0).run_in_passes(
-                schedules(&workers, parts),
-                |_| _ = add(&first),
+                &Schedule::shared([parts], workers.threads()),
+                |_, _| _ = add(&first),
                 || {
                     assert_eq!(first.load(Ordering::Relaxed), parts);
                     add(&between);
@@ -238,16 +236,15 @@ mod tests {
         for at in 0..3 {
             let panic_at = |step: usize| assert!(step != at, "of the test");
             let run = || {
-                let (first, second) = (|part: Part| panic_at(part.part), |_: &mut Scratch, _| panic_at(2));
                 workers.beside(0).run_in_passes(
-                    schedules(&workers, 1000),
-                    |part| {
+                    &Schedule::shared([1000], workers.threads()),
+                    |_, part| {
                         if at == 0 {
-                            first(part)
+                            panic_at(part.part);
                         }
                     },
                     || panic_at(1),
-                    second,
+                    |_, _| panic_at(2),
                 );
             };
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();

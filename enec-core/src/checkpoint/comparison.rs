@@ -66,10 +66,6 @@ impl<Sink: PieceSink> PieceSink for Comparison<'_, Sink> {
             });
         });
     }
-
-    fn payload_in_parts(&self, block: usize, lengths: [usize; 6], feed: &mut Feed<'_>) {
-        self.sink.payload_in_parts(block, lengths, feed);
-    }
 }
 
 /// The first byte of a tensor that is not what is expected, among these, which start at byte `offset` of it.

@@ -98,10 +98,6 @@ impl<Sink: PieceSink> PieceSink for TimedSink<'_, Sink> {
     fn content_in_parts(&self, block: usize, feed: &mut Feed<'_>) {
         self.sink.content_in_parts(block, &mut |hash| self.timed(hash, feed));
     }
-
-    fn payload_in_parts(&self, block: usize, lengths: [usize; 6], feed: &mut Feed<'_>) {
-        self.sink.payload_in_parts(block, lengths, &mut |hash| self.timed(hash, feed));
-    }
 }
 
 impl<Sink> TimedSink<'_, Sink> {

@@ -11,30 +11,30 @@ use super::isa::{AT_ONCE, Isa, Kernel};
 use super::pack::low_bits;
 
 /// See [`Kernels::analyse`](super::Kernels::analyse).
-pub(super) struct Analyse<'a, 's, F> {
+pub(super) struct Analyse<'a, F> {
     pub(super) windows: TwoWindows,
     pub(super) elements: &'a [u8],
     pub(super) mask: &'a mut [u8],
-    pub(super) show: &'a mut (dyn FnMut(&[u8]) + 's),
     pub(super) float: PhantomData<F>,
 }
 
-impl<F: Float> Kernel for Analyse<'_, '_, F> {
+impl<F: Float> Kernel for Analyse<'_, F> {
     type Output = WideLanes;
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) -> WideLanes {
         const { assert!(I::VECTORS.is_multiple_of(AT_ONCE)) };
-        let Self { windows, elements, mask, show, .. } = self;
+        let Self { windows, elements, mask, .. } = self;
         let largest_common = windows.common_base();
         // A byte until here: the compiler finds the cheaper comparison only where it sees that words are not negative.
         let smallest_common = largest_common.saturating_sub(low_bits(windows.common_width().into()));
         let smallest_common = isa.splat(u16::from(smallest_common));
         let largest_common = isa.splat(u16::from(largest_common));
         let (mut smallest_wide, mut largest_wide) = (isa.splat(0xFFFF), isa.splat(0));
-        let tiles = elements.chunks_exact(F::DTYPE.tile_bytes());
-        for (tile, mask) in tiles.zip(mask.as_chunks_mut::<TILE_MASK_BYTES>().0) {
-            show(tile);
+        let tiles = elements.chunks_exact(F::DTYPE.tile_bytes()).zip(mask.as_chunks_mut::<TILE_MASK_BYTES>().0);
+        // From the last one to the first, where the kernel that writes their planes begins: it finds half of them in the first-level cache. The
+        // other way round it would find none, as that cache is just as large as a block.
+        for (tile, mask) in tiles.rev() {
             for first in (0..I::VECTORS).step_by(AT_ONCE) {
                 let bounds = isa.lane_ranges::<F>(tile, first);
                 let mut wide = [isa.mask(0); AT_ONCE];

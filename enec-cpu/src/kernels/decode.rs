@@ -10,21 +10,23 @@ use super::isa::{Isa, Kernel, tile_lanes};
 use super::pack::{Width, unpack, with_width};
 use super::planes::join_lanes;
 use super::scratch::WideRows;
-use super::{DecodeBlock, DecodeTarget};
+use super::{DecodeBlock, TileTarget};
 
-/// How many tiles ahead planes are asked for: measured, 1 to 4 differ by less than the noise.
-const PREFETCH_TILES: usize = 2;
+/// How many tiles ahead planes are asked for. More would leave no room for the tiles themselves in a first-level cache of 32 kB.
+const PREFETCH_TILES: usize = 1;
 
-/// How many tiles ahead they are asked into the second-level cache, where what is streamed out comes from memory: a block, so that who hashes
-/// one before it is decoded finds it there, too. Measured, 6 to 24 differ by less than the noise.
+/// How many tiles ahead they are asked into the second-level cache: a block, so that who hashes one before it is decoded finds it there, too. Measured, 6 to 24 differ by less than the noise.
 const FAR_TILES: usize = BLOCK_TILES;
+
+/// Bytes that are streamed at once at most: the processor can wait for few lines to be written before it stops.
+const STREAMED_AT_ONCE: usize = 1024;
 
 /// Decodes tiles.
 pub(super) struct DecodeTiles<'a, 't, 'b, F, W> {
     pub(super) common_width: W,
     pub(super) block: &'a DecodeBlock<'a>,
     pub(super) wide: &'a WideRows,
-    pub(super) target: DecodeTarget<'t, 'b>,
+    pub(super) target: TileTarget<'t, 'b>,
     pub(super) float: PhantomData<F>,
 }
 
@@ -39,8 +41,9 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
         let wide_base = isa.splat(pair(block.wide_base));
         let mut rank = block.first_rank();
         let tile_bytes = F::DTYPE.tile_bytes();
-        // Behind a block that is so short its planes do not go on.
-        let asks_ahead = block.tiles.len() > PREFETCH_TILES;
+        let share = tile_bytes / I::VECTORS;
+        // Behind a block that is shorter its planes do not go on.
+        let asks_ahead = block.tiles.len() == BLOCK_TILES;
         for index in 0..block.tiles.len() {
             let mask = block.tile_mask(block.tiles.start + index);
             let extra_bytes = F::DTYPE.tile_extra_bytes();
@@ -52,13 +55,18 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
             let (tile, mut before) = target.tile(index, tile_bytes);
             for vector in 0..I::VECTORS {
                 if let Some(before) = &mut before {
-                    before.advance(isa, tile_bytes / I::VECTORS);
+                    before.advance(isa, share.min(STREAMED_AT_ONCE));
                 }
                 if asks_ahead {
                     for plane in [planes.byte_plane, planes.extra_plane, planes.low_plane] {
-                        isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, I::VECTORS);
-                        if before.is_some() {
-                            isa.prefetch_to_second_level(plane, FAR_TILES * plane.len(), vector, I::VECTORS);
+                        isa.prefetch(plane, (PREFETCH_TILES * plane.len()).cast_signed(), vector, I::VECTORS);
+                        if !block.is_near {
+                            isa.prefetch_to_second_level(
+                                plane,
+                                (FAR_TILES * plane.len()).cast_signed(),
+                                vector,
+                                I::VECTORS,
+                            );
                         }
                     }
                 }
@@ -71,6 +79,11 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
                     });
                     base = isa.select(isa.mask(lanes), wide_base, common_base);
                     rank += lanes.count_ones() as usize;
+                }
+                if let Some(before) = &mut before
+                    && share > STREAMED_AT_ONCE
+                {
+                    before.advance(isa, share - STREAMED_AT_ONCE);
                 }
                 planes.join::<I, F>(isa, vector, base, &differences, tile);
             }

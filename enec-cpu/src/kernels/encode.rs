@@ -9,13 +9,13 @@ use super::isa::{Isa, Kernel, tile_lanes};
 use super::pack::{Width, bits, pack, with_width};
 use super::planes::split_lanes;
 use super::scratch::WideRows;
-use super::{EncodeBlock, PlanesTarget};
+use super::{EncodeBlock, TileTarget};
 
 /// Writes all planes, the low plane at `common_width`, and to `wide` the rows of the high segment.
 pub(super) struct EncodePlanes<'a, 't, 'b, F, W> {
     pub(super) common_width: W,
     pub(super) block: &'a EncodeBlock<'a>,
-    pub(super) planes: PlanesTarget<'t, 'b>,
+    pub(super) planes: [TileTarget<'t, 'b>; 3],
     pub(super) wide: &'a mut WideRows,
     pub(super) float: PhantomData<F>,
 }
@@ -25,23 +25,31 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
 
     #[inline(always)]
     fn run<I: Isa>(self, isa: I) {
-        let Self { common_width, block, planes: mut target, wide, .. } = self;
-        let bytes = [TILE_BYTE_PLANE_BYTES, F::DTYPE.tile_extra_bytes(), common_width.bits() * ROW_BYTES];
+        let Self { common_width, block, planes: [mut bytes, mut extra, mut low], wide, .. } = self;
+        let (extra_bytes, low_bytes) = (F::DTYPE.tile_extra_bytes(), common_width.bits() * ROW_BYTES);
         let common_base = isa.splat(pair(block.windows.common_base()));
         let wide_base = isa.splat(pair(block.wide.base));
         let high_width = block.wide.high_width(block.windows);
-        let mut ahead = block.ahead.chunks_exact(F::DTYPE.tile_bytes() / 2 / I::VECTORS);
+        let mut ahead = block.ahead.chunks_exact(F::DTYPE.tile_bytes() / I::VECTORS);
         let mut rank = 0;
         for (index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             let mask = &block.mask.as_chunks::<TILE_MASK_BYTES>().0[index];
-            let ([byte_plane, extra_plane, low_plane], mut before) = target.tile(index, bytes);
+            let (byte_plane, mut bytes_before) = bytes.tile(index, TILE_BYTE_PLANE_BYTES);
+            let (extra_plane, mut extra_before) = extra.tile(index, extra_bytes);
+            let (low_plane, mut low_before) = low.tile(index, low_bytes);
             let mut planes = TilePlanes { byte_plane, extra_plane, low_plane };
             for vector in 0..I::VECTORS {
-                for (before, bytes) in before.iter_mut().flatten().zip(bytes) {
-                    before.advance(isa, bytes / I::VECTORS);
+                if let Some(before) = &mut bytes_before {
+                    before.advance(isa, TILE_BYTE_PLANE_BYTES / I::VECTORS);
+                }
+                if let Some(before) = &mut extra_before {
+                    before.advance(isa, extra_bytes / I::VECTORS);
+                }
+                if let Some(before) = &mut low_before {
+                    before.advance(isa, low_bytes / I::VECTORS);
                 }
                 if let Some(ahead) = ahead.next() {
-                    isa.prefetch(ahead, 0, 0, 1);
+                    isa.prefetch_to_second_level(ahead, 0, 0, 1);
                 }
                 let lanes = tile_lanes::<I>(mask, vector);
                 let mut base = common_base;
@@ -56,9 +64,13 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
                     rank += lanes.count_ones() as usize;
                 }
             }
-            target.complete(isa, bytes);
+            bytes.complete(isa, TILE_BYTE_PLANE_BYTES);
+            extra.complete(isa, extra_bytes);
+            low.complete(isa, low_bytes);
         }
-        target.finish(isa);
+        bytes.finish(isa);
+        extra.finish(isa);
+        low.finish(isa);
     }
 }
 

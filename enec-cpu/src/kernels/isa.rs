@@ -129,13 +129,18 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// If there is no room for them.
     fn store_masks(self, masks: [Self::Mask; AT_ONCE], bits: &mut [u8]);
 
-    /// Smallest and largest exponents of the lanes of some vectors of a tile, from vector `first` on. Asks for as much of the tile behind it.
+    /// Smallest and largest exponents of the lanes of some vectors of a tile, from vector `first` on. Asks for as much of the tile before it.
     #[inline(always)]
     fn lane_ranges<F: Float>(self, tile: &[u8], first: usize) -> [(Self::Vector, Self::Vector); AT_ONCE] {
         // Without the sign, words compare as their exponents do.
         let mut bounds = [(self.splat(0xFFFF), self.splat(0)); AT_ONCE];
         for row in 0..ROWS {
-            self.prefetch(tile, tile.len(), first / AT_ONCE * ROWS + row, Self::VECTORS / AT_ONCE * ROWS);
+            self.prefetch(
+                tile,
+                -tile.len().cast_signed(),
+                first / AT_ONCE * ROWS + row,
+                Self::VECTORS / AT_ONCE * ROWS,
+            );
             for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
                 let (words, _) = F::load(self, tile, row, first + index);
                 let magnitudes = self.and(words, self.splat(0x7FFF));
@@ -165,19 +170,19 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// As [`expand`](Self::expand).
     fn compact(self, rows: &[Self::Vector], lanes: u32, wide: &mut WideRows, rank: usize);
 
-    /// Asks for share `index` of `count` of the bytes that lie `distance` bytes behind the start of `bytes`, as many as these.
+    /// Asks for share `index` of `count` of the bytes that lie `distance` bytes behind `bytes`, or before them, as many as these.
     ///
     /// Rows are read with a stride, which the processor's own prefetching does not follow well. What is asked for may lie behind
     /// the slice, in the next block of the same plane or nowhere: nothing is read.
     #[inline(always)]
-    fn prefetch(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
+    fn prefetch(self, bytes: &[u8], distance: isize, index: usize, count: usize) {
         let _ = (bytes, distance, index, count);
     }
 
     /// As [`prefetch`](Self::prefetch), but not as far as the first-level cache, which can wait for a few lines only: too few at a time to
     /// read at the speed of memory.
     #[inline(always)]
-    fn prefetch_to_second_level(self, bytes: &[u8], distance: usize, index: usize, count: usize) {
+    fn prefetch_to_second_level(self, bytes: &[u8], distance: isize, index: usize, count: usize) {
         let _ = (bytes, distance, index, count);
     }
 

@@ -32,40 +32,32 @@ pub(crate) use behind::{Behind, TileBytes};
 pub(crate) use cascade::{CascadeBlock, CascadeScratch, CascadeSource};
 pub(crate) use portable::Portable;
 pub(crate) use scalar::Scalar;
-pub(crate) use scratch::{Scratch, WideRows};
-pub(crate) use target::{DecodeTarget, PlanesTarget};
+pub(crate) use scratch::{KeptPlanes, Scratch, WideRows};
+pub(crate) use target::TileTarget;
 
 /// One variant of the kernels. The value proves that the processor can run it.
 pub(crate) trait Kernels: Copy + Send + Sync {
     /// Whether targets can be streamed past the caches. Without, `Streamed` targets are not given.
     const STREAMS: bool;
 
-    /// Finds the wide lanes of the whole tiles in `elements` and writes their mask, 16 bytes per tile. Shows each tile first: whoever reads
-    /// it from its start to its end brings it into the cache in the order that is fastest.
-    fn analyse(
-        self,
-        dtype: Dtype,
-        windows: TwoWindows,
-        elements: &[u8],
-        mask: &mut [u8],
-        show: &mut dyn FnMut(&[u8]),
-    ) -> WideLanes;
+    /// Finds the wide lanes of the whole tiles in `elements` and writes their mask, 16 bytes per tile.
+    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes;
 
     /// Writes the planes and the segment of an analysed block, every byte of them.
-    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], wide: &mut WideRows);
+    fn encode(self, block: &EncodeBlock<'_>, planes: [TileTarget<'_, '_>; 3], segment: &mut [u8], wide: &mut WideRows);
 
     /// Decodes tiles of a block.
-    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows);
+    fn decode(self, block: &DecodeBlock<'_>, target: TileTarget<'_, '_>, wide: &mut WideRows);
 
     /// Decodes tiles of a block of the cascade.
-    fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, scratch: &mut CascadeScratch);
+    fn decode_cascade(self, block: &CascadeBlock<'_>, target: TileTarget<'_, '_>, scratch: &mut CascadeScratch);
 
     /// Writes the planes of a block of the cascade, every byte of them, and to the scratch memory its segment, whose length it returns.
-    /// Shows each tile first, as [`analyse`](Self::analyse).
+    /// Shows each tile first: whoever reads it from its start to its end brings it into the cache in the order that is fastest.
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
-        planes: PlanesTarget<'_, '_>,
+        planes: [TileTarget<'_, '_>; 3],
         show: &mut dyn FnMut(&[u8]),
         scratch: &mut CascadeScratch,
     ) -> usize;
@@ -92,6 +84,9 @@ pub(crate) struct WideLanes {
 }
 
 impl WideLanes {
+    /// Of a block of the cascade, which has none.
+    pub(crate) const NONE: Self = Self { lanes: 0, base: 0, width: 0 };
+
     /// The window of `lanes` wide lanes whose exponents span `smallest..=largest`.
     pub(crate) fn new(windows: TwoWindows, lanes: usize, smallest: u8, largest: u8) -> Self {
         let common_width = windows.common_width();
@@ -151,6 +146,8 @@ pub(crate) struct DecodeBlock<'a> {
     pub(crate) mask: [u8; BLOCK_TILES * TILE_MASK_BYTES],
     /// Wide lanes of the whole block.
     pub(crate) lanes: usize,
+    /// Whether all this is likely to be in the thread's own cache.
+    pub(crate) is_near: bool,
     /// The tiles to decode, as indices into the block.
     pub(crate) tiles: Range<usize>,
     /// Byte plane of these tiles.

@@ -6,8 +6,7 @@ use enec_format::geometry::{LANES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES, TILE_
 use enec_format::{Dtype, TwoWindows, padded_lanes};
 
 use super::{
-    CascadeBlock, CascadeScratch, CascadeSource, DecodeBlock, DecodeTarget, EncodeBlock, Kernels, PlanesTarget,
-    WideLanes, WideRows,
+    CascadeBlock, CascadeScratch, CascadeSource, DecodeBlock, EncodeBlock, Kernels, TileTarget, WideLanes, WideRows,
 };
 
 /// Runs anywhere.
@@ -17,18 +16,10 @@ pub(crate) struct Scalar;
 impl Kernels for Scalar {
     const STREAMS: bool = false;
 
-    fn analyse(
-        self,
-        dtype: Dtype,
-        windows: TwoWindows,
-        elements: &[u8],
-        mask: &mut [u8],
-        show: &mut dyn FnMut(&[u8]),
-    ) -> WideLanes {
+    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes {
         let (mut lanes, mut smallest_wide, mut largest_wide) = (0, u8::MAX, 0);
         mask.fill(0);
         for (tile, mask) in elements.chunks_exact(dtype.tile_bytes()).zip(mask.chunks_exact_mut(TILE_MASK_BYTES)) {
-            show(tile);
             for lane in 0..LANES {
                 let exponents = read_lane(dtype, tile, lane).map(|value| value.exponent);
                 let smallest = exponents.into_iter().fold(u8::MAX, u8::min);
@@ -44,10 +35,8 @@ impl Kernels for Scalar {
         WideLanes::new(windows, lanes, smallest_wide, largest_wide)
     }
 
-    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], _: &mut WideRows) {
-        let PlanesTarget::Cached([byte_planes, extra_planes, low_planes]) = planes else {
-            unreachable!("these kernels do not stream")
-        };
+    fn encode(self, block: &EncodeBlock<'_>, planes: [TileTarget<'_, '_>; 3], segment: &mut [u8], _: &mut WideRows) {
+        let [byte_planes, extra_planes, low_planes] = planes.map(cached);
         let EncodeBlock { dtype, windows, wide, .. } = *block;
         let (common_width, high_width) = (windows.common_width(), wide.high_width(windows));
         let low_bytes = usize::from(common_width) * ROW_BYTES;
@@ -77,8 +66,8 @@ impl Kernels for Scalar {
         }
     }
 
-    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, _: &mut WideRows) {
-        let DecodeTarget::Cached(target) = target else { unreachable!("these kernels do not stream") };
+    fn decode(self, block: &DecodeBlock<'_>, target: TileTarget<'_, '_>, _: &mut WideRows) {
+        let target = cached(target);
         let &DecodeBlock { dtype, common_base, common_width, wide_base, high_width, .. } = block;
         let low_bytes = usize::from(common_width) * ROW_BYTES;
         let mut rank = block.first_rank();
@@ -109,20 +98,18 @@ impl Kernels for Scalar {
         }
     }
 
-    fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, _: &mut CascadeScratch) {
-        let DecodeTarget::Cached(target) = target else { unreachable!("these kernels do not stream") };
-        cascade::decode(block, target);
+    fn decode_cascade(self, block: &CascadeBlock<'_>, target: TileTarget<'_, '_>, _: &mut CascadeScratch) {
+        cascade::decode(block, cached(target));
     }
 
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
-        planes: PlanesTarget<'_, '_>,
+        planes: [TileTarget<'_, '_>; 3],
         show: &mut dyn FnMut(&[u8]),
         scratch: &mut CascadeScratch,
     ) -> usize {
-        let PlanesTarget::Cached(planes) = planes else { unreachable!("these kernels do not stream") };
-        cascade::encode(block, planes, show, scratch)
+        cascade::encode(block, planes.map(cached), show, scratch)
     }
 
     fn prefetch(self, _: &[u8]) {}
@@ -132,6 +119,14 @@ impl Kernels for Scalar {
     }
 
     fn fence(self) {}
+}
+
+/// The bytes of a target.
+fn cached<'a>(target: TileTarget<'a, '_>) -> &'a mut [u8] {
+    match target {
+        TileTarget::Cached(bytes) => bytes,
+        TileTarget::Streamed(..) => unreachable!("these kernels do not stream"),
+    }
 }
 
 /// An element in its three planes.

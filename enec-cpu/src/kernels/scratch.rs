@@ -69,6 +69,8 @@ pub(crate) struct Scratch {
     pub(crate) tiles: [TileBytes; 3],
     /// For whoever calls the kernels.
     pub(crate) kept: KeptPlanes,
+    /// Segments whose places in the stream are not known yet, one after the other.
+    pub(crate) segments: Vec<u8>,
 }
 
 impl Scratch {
@@ -79,6 +81,7 @@ impl Scratch {
             cascade: CascadeScratch::ZERO,
             tiles: [TileBytes::ZERO; 3],
             kept: KeptPlanes([0; _]),
+            segments: Vec::new(),
         })
     }
 }

@@ -11,28 +11,21 @@ use super::encode::EncodePlanes;
 use super::float::{Bf16, F16, F32, Float};
 use super::isa::{Isa, Kernel, NarrowIsa};
 use super::pack::with_width;
-use super::{DecodeBlock, DecodeTarget, EncodeBlock, Kernels, PlanesTarget, WideLanes, WideRows, behind};
+use super::{DecodeBlock, EncodeBlock, Kernels, TileTarget, WideLanes, WideRows, behind};
 
 impl<I: Isa> Kernels for I {
     const STREAMS: bool = I::STREAMS;
 
-    fn analyse(
-        self,
-        dtype: Dtype,
-        windows: TwoWindows,
-        elements: &[u8],
-        mask: &mut [u8],
-        show: &mut dyn FnMut(&[u8]),
-    ) -> WideLanes {
+    fn analyse(self, dtype: Dtype, windows: TwoWindows, elements: &[u8], mask: &mut [u8]) -> WideLanes {
         match dtype {
-            Dtype::Bf16 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<Bf16> }),
-            Dtype::F16 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<F16> }),
-            Dtype::F32 => self.vectorise(Analyse { windows, elements, mask, show, float: PhantomData::<F32> }),
+            Dtype::Bf16 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<Bf16> }),
+            Dtype::F16 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<F16> }),
+            Dtype::F32 => self.vectorise(Analyse { windows, elements, mask, float: PhantomData::<F32> }),
             Dtype::Opaque => unreachable!("opaque bytes are always stored"),
         }
     }
 
-    fn encode(self, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, segment: &mut [u8], wide: &mut WideRows) {
+    fn encode(self, block: &EncodeBlock<'_>, planes: [TileTarget<'_, '_>; 3], segment: &mut [u8], wide: &mut WideRows) {
         match block.dtype {
             Dtype::Bf16 => encode_planes::<I, Bf16>(self, block, planes, wide),
             Dtype::F16 => encode_planes::<I, F16>(self, block, planes, wide),
@@ -42,7 +35,7 @@ impl<I: Isa> Kernels for I {
         wide.write(block.wide.lanes, segment);
     }
 
-    fn decode(self, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &mut WideRows) {
+    fn decode(self, block: &DecodeBlock<'_>, target: TileTarget<'_, '_>, wide: &mut WideRows) {
         wide.read(block.lanes, block.segment);
         match block.dtype {
             Dtype::Bf16 => decode_tiles::<I, Bf16>(self, block, target, wide),
@@ -52,7 +45,7 @@ impl<I: Isa> Kernels for I {
         }
     }
 
-    fn decode_cascade(self, block: &CascadeBlock<'_>, target: DecodeTarget<'_, '_>, scratch: &mut CascadeScratch) {
+    fn decode_cascade(self, block: &CascadeBlock<'_>, target: TileTarget<'_, '_>, scratch: &mut CascadeScratch) {
         macro_rules! decode {
             ($float:ty) => {
                 self.narrow().vectorise_with_bits(DecodeCascade {
@@ -74,7 +67,7 @@ impl<I: Isa> Kernels for I {
     fn encode_cascade(
         self,
         block: &CascadeSource<'_>,
-        planes: PlanesTarget<'_, '_>,
+        planes: [TileTarget<'_, '_>; 3],
         show: &mut dyn FnMut(&[u8]),
         scratch: &mut CascadeScratch,
     ) -> usize {
@@ -110,14 +103,19 @@ impl<I: Isa> Kernels for I {
     }
 }
 
-fn encode_planes<I: Isa, F: Float>(isa: I, block: &EncodeBlock<'_>, planes: PlanesTarget<'_, '_>, wide: &mut WideRows) {
+fn encode_planes<I: Isa, F: Float>(
+    isa: I,
+    block: &EncodeBlock<'_>,
+    planes: [TileTarget<'_, '_>; 3],
+    wide: &mut WideRows,
+) {
     let float = PhantomData::<F>;
     with_width!(I, block.windows.common_width(), common_width => {
         isa.vectorise(EncodePlanes { common_width, block, planes, wide, float });
     });
 }
 
-fn decode_tiles<I: Isa, F: Float>(isa: I, block: &DecodeBlock<'_>, target: DecodeTarget<'_, '_>, wide: &WideRows) {
+fn decode_tiles<I: Isa, F: Float>(isa: I, block: &DecodeBlock<'_>, target: TileTarget<'_, '_>, wide: &WideRows) {
     let float = PhantomData::<F>;
     with_width!(I, block.common_width, common_width => {
         isa.vectorise(DecodeTiles { common_width, block, wide, target, float });

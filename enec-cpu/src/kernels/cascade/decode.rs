@@ -8,7 +8,7 @@ use enec_format::geometry::{LANES, ROW_BYTES, TILE_BYTE_PLANE_BYTES, TILE_ELEMEN
 use super::bits::Bits;
 use super::codes::{Codes, Places, Reader, VECTOR_WORDS, VECTORS, WORD_ELEMENTS, escapes, for_lane_pairs};
 use super::{CascadeBlock, CascadeScratch, places};
-use crate::kernels::DecodeTarget;
+use crate::kernels::TileTarget;
 use crate::kernels::float::{Float, at};
 use crate::kernels::isa::{BitKernel, NarrowIsa};
 use crate::kernels::planes::join_lanes;
@@ -25,7 +25,7 @@ const TILE_WORDS: usize = VECTORS * VECTOR_WORDS;
 /// Decodes tiles.
 pub(in crate::kernels) struct DecodeCascade<'a, 't, 'b, F> {
     pub(in crate::kernels) block: &'a CascadeBlock<'a>,
-    pub(in crate::kernels) target: DecodeTarget<'t, 'b>,
+    pub(in crate::kernels) target: TileTarget<'t, 'b>,
     pub(in crate::kernels) scratch: &'a mut CascadeScratch,
     pub(in crate::kernels) float: PhantomData<F>,
 }
@@ -68,7 +68,7 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
                     spread::<I, B>(bits, &mut reader, escapes, places, (tile_index + 1) * VECTORS + vector);
                 }
                 for plane in [byte_plane, extra_plane, low_plane] {
-                    isa.prefetch(plane, PREFETCH_TILES * plane.len(), vector, VECTORS);
+                    isa.prefetch(plane, (PREFETCH_TILES * plane.len()).cast_signed(), vector, VECTORS);
                 }
                 let lanes = Lanes::load(isa, low_plane, escapes, places, tile_index * VECTORS + vector);
                 join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, &table), tile);

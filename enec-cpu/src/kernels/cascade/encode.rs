@@ -9,7 +9,7 @@ use super::bits::Bits;
 use super::codes::{Codes, Places, VECTOR_WORDS, VECTORS, Writer, for_lane_pairs};
 use super::decode::{TILE_LOW_BYTES, escape_marks};
 use super::{CascadeScratch, CascadeSource, PlaceTable};
-use crate::kernels::PlanesTarget;
+use crate::kernels::TileTarget;
 use crate::kernels::float::{Float, at};
 use crate::kernels::isa::{BitKernel, NarrowIsa};
 use crate::kernels::planes::split_lanes;
@@ -20,7 +20,7 @@ const PREFETCH_TILES: usize = 2;
 /// Writes the planes of a block and its segment, that one to the scratch memory, and returns the segment's length.
 pub(in crate::kernels) struct EncodeCascade<'a, 't, 'b, F> {
     pub(in crate::kernels) block: &'a CascadeSource<'a>,
-    pub(in crate::kernels) planes: PlanesTarget<'t, 'b>,
+    pub(in crate::kernels) planes: [TileTarget<'t, 'b>; 3],
     pub(in crate::kernels) show: &'a mut dyn FnMut(&[u8]),
     pub(in crate::kernels) scratch: &'a mut CascadeScratch,
     pub(in crate::kernels) float: PhantomData<F>,
@@ -31,23 +31,31 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
 
     #[inline(always)]
     fn run<I: NarrowIsa, B: Bits>(self, isa: I, bits: B) -> usize {
-        let Self { block, mut planes, show, scratch, .. } = self;
+        let Self { block, planes: [mut bytes, mut extra, mut low], show, scratch, .. } = self;
         let CascadeScratch { escapes, places, levels, raw, segment } = scratch;
         let table = PlaceTable::new(block.symbols);
         raw.count = 0;
         let mut writer = Writer::new(levels.second_mut());
-        let lens = [TILE_BYTE_PLANE_BYTES, F::DTYPE.tile_extra_bytes(), TILE_LOW_BYTES];
+        let extra_bytes = F::DTYPE.tile_extra_bytes();
         // The escapes of a tile go to level 2 while the next one is split: one keeps the processor's scalar units busy, the other its
         // vector units.
         let mut gathered = 0;
         for (tile_index, tile) in block.elements.chunks_exact(F::DTYPE.tile_bytes()).enumerate() {
             show(tile);
-            let ([byte_plane, extra_plane, low_plane], mut before) = planes.tile(tile_index, lens);
+            let (byte_plane, mut bytes_before) = bytes.tile(tile_index, TILE_BYTE_PLANE_BYTES);
+            let (extra_plane, mut extra_before) = extra.tile(tile_index, extra_bytes);
+            let (low_plane, mut low_before) = low.tile(tile_index, TILE_LOW_BYTES);
             for vector in 0..VECTORS {
-                for (before, len) in before.iter_mut().flatten().zip(lens) {
-                    before.advance(isa, len / VECTORS);
+                if let Some(before) = &mut bytes_before {
+                    before.advance(isa, TILE_BYTE_PLANE_BYTES / VECTORS);
                 }
-                isa.prefetch(tile, PREFETCH_TILES * tile.len(), vector, VECTORS);
+                if let Some(before) = &mut extra_before {
+                    before.advance(isa, extra_bytes / VECTORS);
+                }
+                if let Some(before) = &mut low_before {
+                    before.advance(isa, TILE_LOW_BYTES / VECTORS);
+                }
+                isa.prefetch(tile, (PREFETCH_TILES * tile.len()).cast_signed(), vector, VECTORS);
                 let index = tile_index * VECTORS + vector;
                 if index >= VECTORS {
                     gather::<I, B>(bits, &mut writer, escapes, places, gathered);
@@ -60,9 +68,13 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
                     raw.take::<I>(F::DTYPE, places, index, tile);
                 }
             }
-            planes.complete(isa, lens);
+            bytes.complete(isa, TILE_BYTE_PLANE_BYTES);
+            extra.complete(isa, extra_bytes);
+            low.complete(isa, TILE_LOW_BYTES);
         }
-        planes.finish(isa);
+        bytes.finish(isa);
+        extra.finish(isa);
+        low.finish(isa);
         for vector in gathered..block.elements.len() / F::DTYPE.tile_bytes() * VECTORS {
             gather::<I, B>(bits, &mut writer, escapes, places, vector);
         }

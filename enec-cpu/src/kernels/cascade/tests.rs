@@ -6,7 +6,7 @@ use enec_format::geometry::{BLOCK_TILES, TILE_BYTE_PLANE_BYTES, TILE_ELEMENTS};
 use super::{CascadeBlock, CascadeScratch, CascadeSource, TILE_LOW_BYTES};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::Avx2;
-use crate::kernels::{Behind, DecodeTarget, Kernels, PlanesTarget, Portable, Scalar, TileBytes};
+use crate::kernels::{Behind, Kernels, Portable, Scalar, TileBytes, TileTarget};
 
 struct Random(u64);
 
@@ -33,8 +33,8 @@ fn encode<K: Kernels>(kernels: K, block: &CascadeSource<'_>, scratch: &mut Casca
     let lens = [TILE_BYTE_PLANE_BYTES, block.dtype.tile_extra_bytes(), TILE_LOW_BYTES].map(|len| tiles * len);
     let mut planes = lens.map(|len| vec![0xA5; len]);
     let mut seen = Vec::new();
-    let target = PlanesTarget::Cached(planes.each_mut().map(|plane| &mut plane[..]));
-    let len = kernels.encode_cascade(block, target, &mut |tile| seen.extend_from_slice(tile), scratch);
+    let targets = planes.each_mut().map(|plane| TileTarget::Cached(plane));
+    let len = kernels.encode_cascade(block, targets, &mut |tile| seen.extend_from_slice(tile), scratch);
     assert!(seen == block.elements);
     let encoded = Encoded { planes, segment: scratch.segment(len).to_vec() };
     if K::STREAMS {
@@ -48,9 +48,13 @@ fn encode<K: Kernels>(kernels: K, block: &CascadeSource<'_>, scratch: &mut Casca
             Behind::new(&mut extra_plane[31..][..lens[1]], second),
             Behind::new(&mut low_plane[64..][..lens[2]], third),
         ];
-        let mut show = |plane: usize, bytes: &[u8]| shown[plane].extend_from_slice(bytes);
-        let target = PlanesTarget::Streamed(&mut behind, &mut show);
-        let len = kernels.encode_cascade(block, target, &mut |_| {}, scratch);
+        let mut show = shown.each_mut().map(|shown| |bytes: &[u8]| shown.extend_from_slice(bytes));
+        let mut both = behind.iter_mut().zip(&mut show);
+        let targets = std::array::from_fn(|_| {
+            let (behind, show) = both.next().unwrap();
+            TileTarget::Streamed(behind, show)
+        });
+        let len = kernels.encode_cascade(block, targets, &mut |_| {}, scratch);
         kernels.fence();
         assert!(scratch.segment(len) == encoded.segment && shown == encoded.planes);
         for ((streamed, start), plane) in streamed.iter().zip([1, 31, 64]).zip(&encoded.planes) {
@@ -63,13 +67,13 @@ fn encode<K: Kernels>(kernels: K, block: &CascadeSource<'_>, scratch: &mut Casca
 
 fn decode<K: Kernels>(kernels: K, block: &CascadeBlock<'_>, scratch: &mut CascadeScratch) -> Vec<u8> {
     let mut target = vec![0xA5; block.tiles.len() * block.dtype.tile_bytes()];
-    kernels.decode_cascade(block, DecodeTarget::Cached(&mut target), scratch);
+    kernels.decode_cascade(block, TileTarget::Cached(&mut target), scratch);
     if K::STREAMS {
         let (mut streamed, mut shown) = (vec![0xA5; target.len() + 80], Vec::new());
         let mut buffer = TileBytes::ZERO;
         let mut behind = Behind::new(&mut streamed[15..][..target.len()], &mut buffer);
         let mut show = |tile: &[u8]| shown.extend_from_slice(tile);
-        kernels.decode_cascade(block, DecodeTarget::Streamed(&mut behind, &mut show), scratch);
+        kernels.decode_cascade(block, TileTarget::Streamed(&mut behind, &mut show), scratch);
         kernels.fence();
         assert!(shown == target && streamed[15..][..target.len()] == target);
         assert!(streamed[..15].iter().chain(&streamed[15 + target.len()..]).all(|&byte| byte == 0xA5));
