@@ -15,10 +15,15 @@ use crate::synthetic;
 /// Decoded bytes per thread of a measurement in cache: with what they are encoded to they stay within a second-level cache of 1 MiB.
 const IN_CACHE_BYTES: usize = 512 << 10;
 
+/// Decoded bytes of a measurement in the cache that cores share: with what they are encoded to they exceed the second-level caches of a few of
+/// them and stay within a third-level cache of 8 MiB.
+const IN_SHARED_CACHE_BYTES: usize = 4 << 20;
+
 /// Where the data of a measurement lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     InCache,
+    InSharedCache,
     OutOfCache,
     File,
     /// Wherever data of that size lies.
@@ -29,6 +34,7 @@ impl Place {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Place::InCache => "in cache",
+            Place::InSharedCache => "in shared cache",
             Place::OutOfCache => "out of cache",
             Place::File => "file",
             Place::BySize => "by size",
@@ -69,7 +75,15 @@ impl Case {
     /// Cases that fit the caches of so many cores: for each dtype the first bytes of its first case.
     pub(crate) fn in_cache(cases: &[Self], dtypes: &[Dtype], threads: usize) -> Vec<Self> {
         let first = |&dtype: &Dtype| cases.iter().find(|case| case.dtype == dtype);
-        dtypes.iter().filter_map(first).map(|case| case.head(IN_CACHE_BYTES * threads)).collect()
+        dtypes.iter().filter_map(first).map(|case| case.head(IN_CACHE_BYTES * threads, Place::InCache)).collect()
+    }
+
+    /// As [`in_cache`](Self::in_cache), for the cache that cores share; none where there is not that much data.
+    pub(crate) fn in_shared_cache(cases: &[Self], dtypes: &[Dtype]) -> Vec<Self> {
+        let enough = |case: &&Self| case.source.bytes().len() >= IN_SHARED_CACHE_BYTES;
+        let first = |&dtype: &Dtype| cases.iter().filter(enough).find(|case| case.dtype == dtype);
+        let cases = dtypes.iter().filter_map(first);
+        cases.map(|case| case.head(IN_SHARED_CACHE_BYTES, Place::InSharedCache)).collect()
     }
 
     fn synthetic(dtype: Dtype, bytes: usize) -> Self {
@@ -112,12 +126,12 @@ impl Case {
         Ok(cases)
     }
 
-    /// The first bytes as one tensor that fits the cache.
-    pub(crate) fn head(&self, bytes: usize) -> Self {
+    /// The first bytes as one tensor that fits that place.
+    pub(crate) fn head(&self, bytes: usize, place: Place) -> Self {
         let bytes = bytes.min(self.source.bytes().len());
         let mut source = Buffer::new(bytes);
         source.bytes_mut().copy_from_slice(&self.source.bytes()[..bytes]);
-        Self { name: self.name.clone(), place: Place::InCache, dtype: self.dtype, lengths: vec![bytes], source }
+        Self { name: self.name.clone(), place, dtype: self.dtype, lengths: vec![bytes], source }
     }
 
     /// The tensors' elements.

@@ -8,7 +8,7 @@ use enec_core::OpenOptions;
 
 use crate::Result;
 use crate::arguments::Arguments;
-use crate::case::Case;
+use crate::case::{Case, Place};
 use crate::report;
 use crate::resident::Resident;
 
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let codec = Codec::new(backend.clone());
     let mut estimates = Vec::new();
     for case in Case::all(&arguments.data, &arguments.dtype)? {
-        let case = case.head(CASE_BYTES);
+        let case = case.head(CASE_BYTES, Place::InCache);
         let plans = case.plans(&codec)?;
         let resident = Resident::new(&*backend, &case, &plans)?;
         let before = Kernels::so_far()?;

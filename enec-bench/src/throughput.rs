@@ -38,7 +38,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     }
-    for case in &cases {
+    let shared = Case::in_shared_cache(&cases, &arguments.dtype);
+    for case in shared.iter().chain(&cases) {
         for opened in &opened {
             for &choice in &arguments.codec {
                 records.extend(opened.measure(case, choice, arguments.repetitions)?);
