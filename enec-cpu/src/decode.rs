@@ -28,7 +28,7 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [Che
     let mut tasks = tasks?;
     let bytes = tasks.iter().map(|task| task.plan.target_len()).sum::<usize>();
     let streams = K::STREAMS && bytes >= STREAM_BYTES;
-    let is_near = bytes <= team.threads() * NEAR_BYTES;
+    let is_near = !streams && bytes <= team.threads() * NEAR_BYTES;
     tasks.iter_mut().for_each(|task| (task.streams, task.is_near) = (streams, is_near));
     let schedule = Schedule::shared(tasks.iter().map(Task::parts), team.threads());
     let decode = |scratch: &mut Scratch, part: Part| {

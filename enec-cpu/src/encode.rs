@@ -31,10 +31,10 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [Che
     let bytes: usize = tasks.iter().map(|task| task.source.len()).sum();
     let streams = K::STREAMS && bytes >= STREAM_BYTES;
     let threads = team.threads();
-    let is_near = bytes <= threads * NEAR_BYTES;
+    let is_near = !streams && bytes <= threads * NEAR_BYTES;
     tasks.iter_mut().for_each(|task| (task.streams, task.is_near) = (streams, is_near));
-    // Where a block's segment goes is known only when all blocks before it have been split. So that each thread can keep to its own share,
-    // which is in its own cache, segments are set aside until all are.
+    // Where a block's segment goes is known only when all blocks before it have been analysed. So that each thread can keep to its own share,
+    // which is in its own cache, segments are set aside until then. (Those of the cascade are not: it is not that fast.)
     if threads > 1 && is_near {
         tasks.iter_mut().for_each(Task::expect_aside);
         let schedule = Schedule::shared(tasks.iter().map(|task| task.aside.len()), threads);
@@ -181,6 +181,7 @@ impl<'a> Task<'a> {
 
     /// The first pass: writes a block, and its segment to the scratch memory.
     fn set_aside<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
+        debug_assert!(!self.streams, "nobody completes what is streamed here");
         let Coding::TwoWindows(windows) = self.plan.coding() else { return };
         let mut segments = std::mem::take(&mut scratch.segments);
         let start = segments.len();
@@ -190,8 +191,7 @@ impl<'a> Task<'a> {
             set_aside.resize(start + len, 0);
             Some(&mut set_aside[start..])
         };
-        let ahead = self.ahead(index, 1, &[]);
-        let wide = self.write_block(kernels, windows, index, ahead, scratch, place).map(|written| written.wide);
+        let wide = self.write_block(kernels, windows, index, &[], scratch, place).map(|written| written.wide);
         scratch.segments = segments;
         if let Some(wide) = wide {
             self.aside[index].get_or_init(|| SetAside { wide, start });

@@ -113,16 +113,17 @@ fn a_job_that_ends_as_stored_ends_for_all_threads() {
     }
 }
 
-/// Past the caches, and hashed on the way.
+/// Past the caches, and hashed on the way; also with as many threads as have caches for all of it, which nevertheless do it in one pass.
 #[test]
 fn streamed_bytes_do_not_depend_on_the_number_of_threads() {
     for (plan, source) in samples(Dtype::Bf16, (9 << 20) / 2 + 77) {
         let bytes = reference::encode_plan(&plan, &source).unwrap();
         let stream = Stream::open(&bytes).unwrap();
         let (layout, whole) = (stream.layout(), DecodePlan::whole(&stream));
-        for backend in backends().into_iter().filter(|backend| backend.info().variant.starts_with("avx")) {
-            let backend = open(backend.info().variant, 2);
-            let what = format!("{} {:?}", backend.info().variant, plan.coding());
+        let streaming = backends().into_iter().filter(|backend| backend.info().variant.starts_with("avx"));
+        for (backend, threads) in streaming.flat_map(|backend| [(backend.clone(), 2), (backend, 10)]) {
+            let backend = open(backend.info().variant, threads);
+            let what = format!("{} {:?} with {threads} threads", backend.info().variant, plan.coding());
             let hashes = PieceHashes::new(layout);
             let (_, body) = encode(&*backend, &plan, &source, 0, Some(&hashes.sink(0)));
             assert!(body == bytes[layout.front_len()..], "{what}");
