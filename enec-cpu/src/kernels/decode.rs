@@ -15,7 +15,8 @@ use super::{DecodeBlock, TileTarget};
 /// How many tiles ahead planes are asked for. More would leave no room for the tiles themselves in a first-level cache of 32 kB.
 const PREFETCH_TILES: usize = 1;
 
-/// How many tiles ahead they are asked into the second-level cache: a block, so that who hashes one before it is decoded finds it there, too. Measured, 6 to 24 differ by less than the noise.
+/// How many tiles ahead they are asked into the second-level cache: a block, so that who hashes one before it is decoded finds it there, too.
+/// Measured, 6 to 24 differ by less than the noise.
 const FAR_TILES: usize = BLOCK_TILES;
 
 /// Bytes that are streamed at once at most: the processor can wait for few lines to be written before it stops.
