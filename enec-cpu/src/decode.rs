@@ -9,7 +9,7 @@ use enec_format::{
 };
 
 use crate::kernels::{Behind, CascadeBlock, DecodeBlock, Kernels, Scratch, TileBytes, TileTarget};
-use crate::schedule::{HEAD_BYTES, NEAR_BYTES, Part, RUN_BLOCKS, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::schedule::{HEAD_BYTES, Part, Place, RUN_BLOCKS, STORED_PART_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Team;
 
@@ -27,9 +27,8 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [Che
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let mut tasks = tasks?;
     let bytes = tasks.iter().map(|task| task.plan.target_len()).sum::<usize>();
-    let streams = K::STREAMS && bytes >= STREAM_BYTES;
-    let is_near = !streams && bytes <= team.threads() * NEAR_BYTES;
-    tasks.iter_mut().for_each(|task| (task.streams, task.is_near) = (streams, is_near));
+    let place = Place::of::<K>(bytes, team.threads());
+    tasks.iter_mut().for_each(|task| task.place = place);
     let schedule = Schedule::shared(tasks.iter().map(Task::parts), team.threads());
     let decode = |scratch: &mut Scratch, part: Part| {
         let task = &tasks[part.job];
@@ -51,10 +50,8 @@ struct Task<'a> {
     source: &'a [u8],
     target: SharedTarget<'a>,
     pieces: Option<&'a dyn PieceSink>,
-    /// Whether the target is streamed past the caches.
-    streams: bool,
-    /// Whether the source is likely to be in the threads' own caches.
-    is_near: bool,
+    /// That of the batch.
+    place: Place,
 }
 
 impl<'a> Task<'a> {
@@ -65,7 +62,7 @@ impl<'a> Task<'a> {
         let (plan, source, target, pieces) = job.split();
         // SAFETY: the caller's promise.
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
-        Ok(Self { plan, source, target: SharedTarget::new(target), pieces, streams: false, is_near: false })
+        Ok(Self { plan, source, target: SharedTarget::new(target), pieces, place: Place::Cached })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -150,7 +147,7 @@ impl<'a> Task<'a> {
             high_width,
             mask,
             lanes,
-            is_near: self.is_near,
+            is_near: self.place == Place::Near,
             byte_plane: self.plane(&ranges, &ranges.byte_plane, &tiles),
             extra_plane: self.plane(&ranges, &ranges.extra_plane, &tiles),
             low_plane: self.plane(&ranges, &ranges.low_plane, &tiles),
@@ -226,7 +223,7 @@ impl<'a> Task<'a> {
         }
         let (decoded, rest) = target.split_at_mut(decoded_len);
         rest.copy_from_slice(tail);
-        if !self.streams {
+        if self.place != Place::Streamed {
             decode(TileTarget::Cached(decoded));
             if let Some(pieces) = pieces {
                 pieces.content(index, target);

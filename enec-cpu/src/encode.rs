@@ -11,7 +11,7 @@ use crate::chain::Chain;
 use crate::kernels::{
     Behind, CascadeSource, EncodeBlock, KeptPlanes, Kernels, Scratch, TileBytes, TileTarget, WideLanes,
 };
-use crate::schedule::{NEAR_BYTES, Part, STORED_PART_BYTES, STREAM_BYTES, Schedule};
+use crate::schedule::{Part, Place, STORED_PART_BYTES, Schedule};
 use crate::target::{SharedTarget, source_bytes, target_bytes};
 use crate::workers::Team;
 
@@ -29,13 +29,12 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [Che
     let tasks: Result<Vec<_>> = jobs.iter_mut().map(|job| unsafe { Task::new(job) }).collect();
     let mut tasks = tasks?;
     let bytes: usize = tasks.iter().map(|task| task.source.len()).sum();
-    let streams = K::STREAMS && bytes >= STREAM_BYTES;
     let threads = team.threads();
-    let is_near = !streams && bytes <= threads * NEAR_BYTES;
-    tasks.iter_mut().for_each(|task| (task.streams, task.is_near) = (streams, is_near));
+    let place = Place::of::<K>(bytes, threads);
+    tasks.iter_mut().for_each(|task| task.place = place);
     // Where a block's segment goes is known only when all blocks before it have been analysed. So that each thread can keep to its own share,
     // which is in its own cache, segments are set aside until then. (Those of the cascade are not: it is not that fast.)
-    if threads > 1 && is_near {
+    if threads > 1 && place == Place::Near {
         tasks.iter_mut().for_each(Task::expect_aside);
         let schedule = Schedule::shared(tasks.iter().map(|task| task.aside.len()), threads);
         team.run_in_passes(
@@ -66,10 +65,8 @@ struct Task<'a> {
     target: SharedTarget<'a>,
     pieces: Option<&'a dyn PieceSink>,
     chain: Chain,
-    /// Whether the target is streamed past the caches.
-    streams: bool,
-    /// Whether the source is likely to be in the threads' own caches.
-    is_near: bool,
+    /// That of the batch.
+    place: Place,
     /// What the first of two passes makes of each block; empty if there is one pass.
     aside: Vec<OnceLock<SetAside>>,
     /// Where the segments of these blocks start in the variable section; fewer if it exceeds its limit.
@@ -104,7 +101,7 @@ impl<'a> Task<'a> {
         let chain = Chain::new(plan.variable_limit());
         let target = SharedTarget::new(&mut target[..plan.target_len()]);
         let (aside, starts) = (Vec::new(), OnceLock::new());
-        Ok(Self { plan, source, target, pieces, chain, streams: false, is_near: false, aside, starts })
+        Ok(Self { plan, source, target, pieces, chain, place: Place::Cached, aside, starts })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -141,7 +138,7 @@ impl<'a> Task<'a> {
         let target = unsafe { self.target.range(HEADER_BYTES + padded.start..HEADER_BYTES + padded.end) };
         let (bytes, padding) = target.split_at_mut(end - start);
         let source = &self.source[start..end];
-        if self.streams {
+        if self.place == Place::Streamed {
             kernels.stream(source, bytes)
         } else {
             bytes.copy_from_slice(source)
@@ -181,7 +178,7 @@ impl<'a> Task<'a> {
 
     /// The first pass: writes a block, and its segment to the scratch memory.
     fn set_aside<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
-        debug_assert!(!self.streams, "nobody completes what is streamed here");
+        debug_assert!(self.place != Place::Streamed, "nobody completes what is streamed here");
         let Coding::TwoWindows(windows) = self.plan.coding() else { return };
         let mut segments = std::mem::take(&mut scratch.segments);
         let start = segments.len();
@@ -253,7 +250,7 @@ impl<'a> Task<'a> {
 
     /// The block that comes so many blocks after this one, or as much of `following` behind the last one.
     fn ahead<'b>(&'b self, index: usize, blocks: usize, following: &'b [u8]) -> &'b [u8] {
-        if self.is_near {
+        if self.place == Place::Near {
             return &[];
         }
         let layout = self.layout();
@@ -281,8 +278,7 @@ impl<'a> Task<'a> {
         // SAFETY: blocks are handed out once, and the ranges of their parts are disjoint.
         let (mask, planes) = unsafe { (self.target.range(ranges.mask.clone()), self.planes(&ranges)) };
         if let Some(pieces) = self.pieces {
-            let tail = if index + 1 == self.blocks() { self.layout().tail.len } else { 0 };
-            pieces.content(index, &self.source[elements.start..elements.end + tail]);
+            pieces.content(index, &self.source[self.content(index, &elements)]);
         }
         let elements = &self.source[elements];
         let wide = kernels.analyse(dtype, windows, elements, mask);
@@ -315,7 +311,7 @@ impl<'a> Task<'a> {
         kept: &'b mut KeptPlanes,
         write: impl FnOnce([TileTarget<'_, '_>; 3]) -> R,
     ) -> (R, [&'b [u8]; 3]) {
-        if !self.streams {
+        if self.place != Place::Streamed {
             let result = write(planes.each_mut().map(|plane| TileTarget::Cached(plane)));
             return (result, planes.map(|plane| &*plane));
         }
@@ -369,6 +365,11 @@ impl<'a> Task<'a> {
         Some(start + len)
     }
 
+    /// The elements of a block, with the tail if it follows.
+    fn content(&self, index: usize, elements: &Range<usize>) -> Range<usize> {
+        elements.start..if index + 1 == self.blocks() { self.source.len() } else { elements.end }
+    }
+
     /// Has the elements of a block read, and gives what is shown meanwhile, all of them, to whoever wants them hashed, with the tail if it
     /// follows.
     fn with_content<R>(
@@ -378,7 +379,7 @@ impl<'a> Task<'a> {
         read: impl FnOnce(&mut dyn FnMut(&[u8])) -> R,
     ) -> R {
         let Some(pieces) = self.pieces else { return read(&mut |_| {}) };
-        let tail = if index + 1 == self.blocks() { &self.source[elements.end..] } else { &[] };
+        let tail = &self.source[elements.end..self.content(index, elements).end];
         let (mut read, mut result) = (Some(read), None);
         pieces.content_in_parts(index, &mut |hash| {
             result = read.take().map(|read| read(hash));

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::kernels::Kernels;
+
 /// Bytes of one part of a stored stream: it has no blocks.
 pub(crate) const STORED_PART_BYTES: usize = 1 << 20;
 
@@ -11,7 +13,31 @@ pub(crate) const STORED_PART_BYTES: usize = 1 << 20;
 pub(crate) const STREAM_BYTES: usize = 8 << 20;
 
 /// Decoded bytes of a thread's share of a batch up to which the share may well be in its own cache: from the last time, or from what wrote it.
-pub(crate) const NEAR_BYTES: usize = 1 << 20;
+const NEAR_BYTES: usize = 1 << 20;
+
+/// Where the bytes of a batch are likely to lie, and how its targets are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the caches of the threads, each of which has its share.
+    Near,
+    /// Farther away, but within what a cache may hold.
+    Cached,
+    /// In memory: targets are streamed past the caches.
+    Streamed,
+}
+
+impl Place {
+    /// That of a batch of so many decoded bytes.
+    pub(crate) fn of<K: Kernels>(bytes: usize, threads: usize) -> Self {
+        if K::STREAMS && bytes >= STREAM_BYTES {
+            Self::Streamed
+        } else if bytes <= threads * NEAR_BYTES {
+            Self::Near
+        } else {
+            Self::Cached
+        }
+    }
+}
 
 /// Bytes of a job's source that are asked for while the job before it is finished: all of a small one.
 pub(crate) const HEAD_BYTES: usize = 16 << 10;

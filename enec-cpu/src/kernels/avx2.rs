@@ -220,13 +220,13 @@ impl Isa for Avx2 {
     }
 
     #[inline(always)]
-    fn prefetch(self, bytes: &[u8], distance: isize, index: usize, count: usize) {
-        prefetch::<_MM_HINT_T0>(bytes, distance, index, count);
+    fn prefetch(self, bytes: &[u8], steps: isize, index: usize, count: usize) {
+        prefetch::<_MM_HINT_T0>(bytes, steps, index, count);
     }
 
     #[inline(always)]
-    fn prefetch_to_second_level(self, bytes: &[u8], distance: isize, index: usize, count: usize) {
-        prefetch::<_MM_HINT_T1>(bytes, distance, index, count);
+    fn prefetch_to_second_level(self, bytes: &[u8], steps: isize, index: usize, count: usize) {
+        prefetch::<_MM_HINT_T1>(bytes, steps, index, count);
     }
 
     #[inline(always)]
@@ -330,11 +330,12 @@ impl NarrowIsa for Avx2 {
 
 /// See [`Isa::prefetch`].
 #[inline(always)]
-fn prefetch<const HINT: i32>(bytes: &[u8], distance: isize, index: usize, count: usize) {
+fn prefetch<const HINT: i32>(bytes: &[u8], steps: isize, index: usize, count: usize) {
     let share = bytes.len() / count;
     let mut offset = 0;
     while offset < share {
-        let address = bytes.as_ptr().wrapping_offset(distance).wrapping_add(index * share + offset);
+        let address =
+            bytes.as_ptr().wrapping_offset(steps * bytes.len().cast_signed()).wrapping_add(index * share + offset);
         // SAFETY: every x86-64 processor has the instruction, and it may be given any address.
         unsafe { _mm_prefetch::<HINT>(address.cast()) }
         offset += 64;

@@ -189,12 +189,7 @@ impl Isa for Avx512 {
         // The exponents of two rows at a time, in the bytes of a word, which compare as they are.
         let (mut bounds, exponent_mask) = ([(self.splat(0xFFFF), self.splat(0)); AT_ONCE], F::DTYPE.exponent_mask());
         for row in (0..ROWS).step_by(2) {
-            self.prefetch(
-                tile,
-                -tile.len().cast_signed(),
-                (first / AT_ONCE * ROWS + row) / 2,
-                Self::VECTORS / AT_ONCE * ROWS / 2,
-            );
+            self.prefetch(tile, -1, (first / AT_ONCE * ROWS + row) / 2, Self::VECTORS / AT_ONCE * ROWS / 2);
             for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
                 let (even, _) = F::load(self, tile, row, first + index);
                 let (odd, _) = F::load(self, tile, row + 1, first + index);
@@ -234,13 +229,13 @@ impl Isa for Avx512 {
     }
 
     #[inline(always)]
-    fn prefetch(self, bytes: &[u8], distance: isize, index: usize, count: usize) {
-        self.narrow.prefetch(bytes, distance, index, count);
+    fn prefetch(self, bytes: &[u8], steps: isize, index: usize, count: usize) {
+        self.narrow.prefetch(bytes, steps, index, count);
     }
 
     #[inline(always)]
-    fn prefetch_to_second_level(self, bytes: &[u8], distance: isize, index: usize, count: usize) {
-        self.narrow.prefetch_to_second_level(bytes, distance, index, count);
+    fn prefetch_to_second_level(self, bytes: &[u8], steps: isize, index: usize, count: usize) {
+        self.narrow.prefetch_to_second_level(bytes, steps, index, count);
     }
 
     #[inline(always)]

@@ -13,11 +13,11 @@ use super::scratch::WideRows;
 use super::{DecodeBlock, TileTarget};
 
 /// How many tiles ahead planes are asked for. More would leave no room for the tiles themselves in a first-level cache of 32 kB.
-const PREFETCH_TILES: usize = 1;
+const PREFETCH_TILES: isize = 1;
 
 /// How many tiles ahead they are asked into the second-level cache: a block, so that who hashes one before it is decoded finds it there, too.
 /// Measured, 6 to 24 differ by less than the noise.
-const FAR_TILES: usize = BLOCK_TILES;
+const FAR_TILES: isize = BLOCK_TILES.cast_signed();
 
 /// Bytes that are streamed at once at most: the processor can wait for few lines to be written before it stops.
 const STREAMED_AT_ONCE: usize = 1024;
@@ -60,14 +60,9 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
                 }
                 if asks_ahead {
                     for plane in [planes.byte_plane, planes.extra_plane, planes.low_plane] {
-                        isa.prefetch(plane, (PREFETCH_TILES * plane.len()).cast_signed(), vector, I::VECTORS);
+                        isa.prefetch(plane, PREFETCH_TILES, vector, I::VECTORS);
                         if !block.is_near {
-                            isa.prefetch_to_second_level(
-                                plane,
-                                (FAR_TILES * plane.len()).cast_signed(),
-                                vector,
-                                I::VECTORS,
-                            );
+                            isa.prefetch_to_second_level(plane, FAR_TILES, vector, I::VECTORS);
                         }
                     }
                 }

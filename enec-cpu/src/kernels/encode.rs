@@ -39,6 +39,7 @@ impl<F: Float, W: Width> Kernel for EncodePlanes<'_, '_, '_, F, W> {
             let (low_plane, mut low_before) = low.tile(index, low_bytes);
             let mut planes = TilePlanes { byte_plane, extra_plane, low_plane };
             for vector in 0..I::VECTORS {
+                // One by one, here and in the cascade: together in an array they made encoding in cache a fifteenth slower.
                 if let Some(before) = &mut bytes_before {
                     before.advance(isa, TILE_BYTE_PLANE_BYTES / I::VECTORS);
                 }

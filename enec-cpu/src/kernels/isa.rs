@@ -135,12 +135,7 @@ pub(super) trait Isa: Copy + Send + Sync {
         // Without the sign, words compare as their exponents do.
         let mut bounds = [(self.splat(0xFFFF), self.splat(0)); AT_ONCE];
         for row in 0..ROWS {
-            self.prefetch(
-                tile,
-                -tile.len().cast_signed(),
-                first / AT_ONCE * ROWS + row,
-                Self::VECTORS / AT_ONCE * ROWS,
-            );
+            self.prefetch(tile, -1, first / AT_ONCE * ROWS + row, Self::VECTORS / AT_ONCE * ROWS);
             for (index, (smallest, largest)) in bounds.iter_mut().enumerate() {
                 let (words, _) = F::load(self, tile, row, first + index);
                 let magnitudes = self.and(words, self.splat(0x7FFF));
@@ -170,20 +165,20 @@ pub(super) trait Isa: Copy + Send + Sync {
     /// As [`expand`](Self::expand).
     fn compact(self, rows: &[Self::Vector], lanes: u32, wide: &mut WideRows, rank: usize);
 
-    /// Asks for share `index` of `count` of the bytes that lie `distance` bytes behind `bytes`, or before them, as many as these.
+    /// Asks for share `index` of `count` of as many bytes as `bytes`, which lie so many times their length behind these, or before them.
     ///
     /// Rows are read with a stride, which the processor's own prefetching does not follow well. What is asked for may lie behind
     /// the slice, in the next block of the same plane or nowhere: nothing is read.
     #[inline(always)]
-    fn prefetch(self, bytes: &[u8], distance: isize, index: usize, count: usize) {
-        let _ = (bytes, distance, index, count);
+    fn prefetch(self, bytes: &[u8], steps: isize, index: usize, count: usize) {
+        let _ = (bytes, steps, index, count);
     }
 
     /// As [`prefetch`](Self::prefetch), but not as far as the first-level cache, which can wait for a few lines only: too few at a time to
     /// read at the speed of memory.
     #[inline(always)]
-    fn prefetch_to_second_level(self, bytes: &[u8], distance: isize, index: usize, count: usize) {
-        let _ = (bytes, distance, index, count);
+    fn prefetch_to_second_level(self, bytes: &[u8], steps: isize, index: usize, count: usize) {
+        let _ = (bytes, steps, index, count);
     }
 
     /// Copies a line, past the caches if the instruction set can.

@@ -14,7 +14,7 @@ use crate::kernels::isa::{BitKernel, NarrowIsa};
 use crate::kernels::planes::join_lanes;
 
 /// How many tiles ahead planes are asked for.
-const PREFETCH_TILES: usize = 2;
+const PREFETCH_TILES: isize = 2;
 
 /// Bytes of the low plane of one tile.
 pub(in crate::kernels) const TILE_LOW_BYTES: usize = 2 * ROW_BYTES;
@@ -68,7 +68,7 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
                     spread::<I, B>(bits, &mut reader, escapes, places, (tile_index + 1) * VECTORS + vector);
                 }
                 for plane in [byte_plane, extra_plane, low_plane] {
-                    isa.prefetch(plane, (PREFETCH_TILES * plane.len()).cast_signed(), vector, VECTORS);
+                    isa.prefetch(plane, PREFETCH_TILES, vector, VECTORS);
                 }
                 let lanes = Lanes::load(isa, low_plane, escapes, places, tile_index * VECTORS + vector);
                 join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, &table), tile);

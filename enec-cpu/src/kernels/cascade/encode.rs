@@ -15,7 +15,7 @@ use crate::kernels::isa::{BitKernel, NarrowIsa};
 use crate::kernels::planes::split_lanes;
 
 /// How many tiles ahead elements are asked for.
-const PREFETCH_TILES: usize = 2;
+const PREFETCH_TILES: isize = 2;
 
 /// Writes the planes of a block and its segment, that one to the scratch memory, and returns the segment's length.
 pub(in crate::kernels) struct EncodeCascade<'a, 't, 'b, F> {
@@ -55,7 +55,7 @@ impl<F: Float> BitKernel for EncodeCascade<'_, '_, '_, F> {
                 if let Some(before) = &mut low_before {
                     before.advance(isa, TILE_LOW_BYTES / VECTORS);
                 }
-                isa.prefetch(tile, (PREFETCH_TILES * tile.len()).cast_signed(), vector, VECTORS);
+                isa.prefetch(tile, PREFETCH_TILES, vector, VECTORS);
                 let index = tile_index * VECTORS + vector;
                 if index >= VECTORS {
                     gather::<I, B>(bits, &mut writer, escapes, places, gathered);
