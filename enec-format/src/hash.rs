@@ -2,6 +2,10 @@
 //!
 //! Pieces let any number of threads work and let each piece be hashed while it is in cache.
 
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[expect(unsafe_code, reason = "intrinsics, and functions that are compiled for processors which have them")]
+mod x86;
+
 use core::hash::Hasher;
 
 use twox_hash::XxHash3_64;
@@ -9,32 +13,63 @@ use twox_hash::xxhash3_64::{DEFAULT_SECRET_LENGTH, RawHasher, SecretBuffer};
 
 use crate::geometry::CONTENT_PIECE_BYTES;
 
+/// Bytes from which on a [`PieceHasher`] with vectors gains more than it costs to begin and end.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+const LONG: usize = 4096;
+
 /// XXH3-64 with seed 0.
 #[must_use]
 pub fn xxh3_64(bytes: &[u8]) -> u64 {
+    #[cfg(all(feature = "std", target_arch = "x86_64"))]
+    if bytes.len() >= LONG
+        && let Some(mut hasher) = x86::Hasher::new()
+    {
+        hasher.write(bytes);
+        return hasher.finish();
+    }
     XxHash3_64::oneshot(bytes)
 }
 
 /// XXH3-64 with seed 0 of bytes that come part by part.
-pub struct PieceHasher(RawHasher<&'static [u8; DEFAULT_SECRET_LENGTH]>);
+#[derive(Clone)]
+pub struct PieceHasher(Engine);
+
+#[derive(Clone)]
+enum Engine {
+    Library(RawHasher<&'static [u8; DEFAULT_SECRET_LENGTH]>),
+    #[cfg(all(feature = "std", target_arch = "x86_64"))]
+    X86(x86::Hasher),
+}
 
 impl PieceHasher {
     /// Of no bytes yet.
     #[must_use]
     pub fn new() -> Self {
+        #[cfg(all(feature = "std", target_arch = "x86_64"))]
+        if let Some(hasher) = x86::Hasher::new() {
+            return Self(Engine::X86(hasher));
+        }
         // The default of the type, which has its secret on the heap, allocates.
-        Self(RawHasher::new(SecretBuffer::default()))
+        Self(Engine::Library(RawHasher::new(SecretBuffer::default())))
     }
 
     /// Adds bytes behind those that came before.
     pub fn write(&mut self, bytes: &[u8]) {
-        self.0.write(bytes);
+        match &mut self.0 {
+            Engine::Library(hasher) => hasher.write(bytes),
+            #[cfg(all(feature = "std", target_arch = "x86_64"))]
+            Engine::X86(hasher) => hasher.write(bytes),
+        }
     }
 
     /// The hash of all that came.
     #[must_use]
     pub fn finish(&self) -> u64 {
-        self.0.finish()
+        match &self.0 {
+            Engine::Library(hasher) => hasher.finish(),
+            #[cfg(all(feature = "std", target_arch = "x86_64"))]
+            Engine::X86(hasher) => hasher.finish(),
+        }
     }
 }
 

@@ -41,18 +41,23 @@ impl Place {
     }
 }
 
-/// Checks block by block, and that the last segment ends where the variable section does.
-fn check_blocks(layout: &Layout, table: &[u8], check: impl Fn(&Place) -> Result<()>) -> Result<()> {
+/// The blocks and where their segments start.
+fn places(layout: &Layout, table: &[u8]) -> impl Iterator<Item = Place> {
     let section = (layout.variable.len / SEGMENT_UNIT) as u64;
-    let mut start = 0;
-    for index in 0..layout.blocks() {
+    (0..layout.blocks()).scan(0, move |next, index| {
         let entry = BlockEntry::read(table, index);
-        check(&Place { index, at: layout.table.offset + index * TABLE_ENTRY_BYTES, entry, start, section })?;
-        start = entry.end;
-    }
-    if start != section {
+        let start = core::mem::replace(next, entry.end);
+        Some(Place { index, at: layout.table.offset + index * TABLE_ENTRY_BYTES, entry, start, section })
+    })
+}
+
+/// Checks, after the blocks, that the last segment ends where the variable section does.
+fn check_last_end(layout: &Layout, table: &[u8]) -> Result<()> {
+    let section = (layout.variable.len / SEGMENT_UNIT) as u64;
+    let end = BlockEntry::start(table, layout.blocks());
+    if end != section {
         let at = layout.table.range().end - TABLE_ENTRY_BYTES + 2;
-        return Err(FormatError::at(Kind::TableEnd { end: start, section }, at));
+        return Err(FormatError::at(Kind::TableEnd { end, section }, at));
     }
     Ok(())
 }

@@ -228,6 +228,56 @@ fn plans_with_the_parameters_of_another_dtype_are_refused() {
     }
 }
 
+/// Padding is found wherever it lies in a segment, and the first fault of a stream is told, in the order of its blocks.
+#[test]
+fn padding_of_segments_is_zero() {
+    const BLOCKS: usize = 70;
+    let coding = Coding::TwoWindows(TwoWindows::new(Dtype::Bf16, 127, 1).unwrap());
+    // 1 to 70 wide lanes, each with one exponent that wants 1 to 3 bits more than the common width.
+    let mut words = vec![0x3F80_u16; BLOCKS * 16_384];
+    for (block, words) in words.chunks_mut(16_384).enumerate() {
+        words[..=block].fill((127 - [2, 4, 8][block % 3]) << 7);
+    }
+    let elements: Vec<u8> = words.into_iter().flat_map(u16::to_le_bytes).collect();
+    let intact = reference::encode_stream(Dtype::Bf16, coding, &elements).unwrap();
+    let stream = Stream::open(&intact).unwrap();
+    let (table, variable) = (stream.layout().table, stream.layout().variable);
+    let segments: Vec<_> =
+        stream.blocks().map(|block| block.segment.as_ptr().addr() - intact.as_ptr().addr()).collect();
+    let padding = |block: usize| {
+        let row = 32 * (block + 1).div_ceil(16);
+        let len = stream.blocks().nth(block).unwrap().segment.len();
+        let used = 2 * (block + 1);
+        (0..len).filter(move |at| at % row >= used).map({
+            let start = segments[block];
+            move |at| start + at
+        })
+    };
+    let told = |changes: &[usize]| {
+        let mut bytes = intact.clone();
+        changes.iter().for_each(|&at| bytes[at] ^= 0x80);
+        let error = open_error(&bytes);
+        (error.kind(), error.offset())
+    };
+    let kind = Kind::Padding { section: "row of a high segment" };
+    let mut found = 0;
+    for block in 0..BLOCKS {
+        for at in padding(block) {
+            assert_eq!(told(&[at]), (kind, at as u64), "block {block}");
+            found += 1;
+        }
+    }
+    assert!(found > 1500 && found % 2 == 0 && variable.len > found, "{found}");
+    let first = |block| padding(block).next().unwrap();
+    let entry = |block: usize| table.offset + 8 * block;
+    for (early, late) in [(0, 1), (3, 5), (30, 32), (3, 40), (62, 64), (64, 68)] {
+        assert_eq!(told(&[first(early), first(late)]), (kind, first(early) as u64));
+        assert_eq!(told(&[first(early), entry(late) + 1]), (kind, first(early) as u64), "an entry behind it");
+        let (told, at) = told(&[entry(early) + 1, first(late)]);
+        assert!(matches!(told, Kind::WideWidth { .. }) && at == entry(early) as u64 + 1, "{told:?}");
+    }
+}
+
 /// A stream in device memory is validated from its parts as it would be from its bytes.
 #[test]
 fn parts_are_validated_like_bytes() {

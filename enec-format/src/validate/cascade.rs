@@ -1,6 +1,6 @@
 //! Validation of codec 2's blocks.
 
-use super::{Place, check_blocks};
+use super::{Place, check_last_end, places};
 use crate::geometry::{CODE_BITS, ROW_BYTES};
 use crate::{Cascade, FormatError, FormatErrorKind as Kind, Layout, Levels, Result, segment};
 
@@ -15,7 +15,8 @@ pub(crate) struct CascadeBlocks<'a> {
 
 impl CascadeBlocks<'_> {
     pub(crate) fn validate(&self) -> Result<()> {
-        check_blocks(self.layout, self.table, |place| self.validate_block(place))
+        places(self.layout, self.table).try_for_each(|place| self.validate_block(&place))?;
+        check_last_end(self.layout, self.table)
     }
 
     fn validate_block(&self, place: &Place) -> Result<()> {
