@@ -22,12 +22,16 @@ impl Chain {
         Self { limit, turn: AtomicUsize::new(0), end: AtomicUsize::new(0), stopped: AtomicBool::new(false) }
     }
 
+    /// Whether all blocks before `block` have taken theirs, so that it need not wait.
+    pub(crate) fn is_turn(&self, block: usize) -> bool {
+        self.turn.load(Ordering::Acquire) == block
+    }
+
     /// Waits for the blocks before `block` and takes `len` bytes behind their segments. Returns where they start, or `None` if the
     /// section would exceed its limit: then the job is over for all its blocks.
     pub(crate) fn take(&self, block: usize, len: usize) -> Option<usize> {
-        let is_turn = || self.turn.load(Ordering::Acquire) == block;
-        wait_until(|| is_turn() || self.is_stopped());
-        if !is_turn() {
+        wait_until(|| self.is_turn(block) || self.is_stopped());
+        if !self.is_turn(block) {
             return None;
         }
         let start = self.end.load(Ordering::Relaxed);
@@ -55,24 +59,26 @@ impl Chain {
     pub(crate) fn finish(&self) -> Option<usize> {
         (!self.is_stopped()).then(|| self.end.load(Ordering::Relaxed))
     }
-
-    /// Stops the chain if the caller panics, so that nobody waits for its block for ever.
-    pub(crate) fn stop_on_panic(&self) -> StopOnPanic<'_> {
-        StopOnPanic { chain: self, unwinds_already: std::thread::panicking() }
-    }
 }
 
-/// See [`Chain::stop_on_panic`].
+/// Stops chains if the caller panics, so that nobody waits for its blocks for ever.
 pub(crate) struct StopOnPanic<'a> {
-    chain: &'a Chain,
+    stop: &'a dyn Fn(),
     /// Whether the caller is itself called by a destructor during a panic, which is no panic of his.
     unwinds_already: bool,
+}
+
+impl<'a> StopOnPanic<'a> {
+    /// Calls `stop` if a panic begins before this ends.
+    pub(crate) fn new(stop: &'a dyn Fn()) -> Self {
+        Self { stop, unwinds_already: std::thread::panicking() }
+    }
 }
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.unwinds_already {
-            self.chain.stop();
+            (self.stop)();
         }
     }
 }
@@ -118,7 +124,8 @@ mod tests {
         let taken = std::thread::scope(|scope| {
             let waiting = scope.spawn(|| chain.take(1, 0));
             let panicking = scope.spawn(|| {
-                let _guard = chain.stop_on_panic();
+                let stop = || chain.stop();
+                let _guard = StopOnPanic::new(&stop);
                 panic!("of the test");
             });
             panicking.join().unwrap_err();
@@ -132,7 +139,7 @@ mod tests {
         struct InDestructor<'a>(&'a Chain);
         impl Drop for InDestructor<'_> {
             fn drop(&mut self) {
-                drop(self.0.stop_on_panic());
+                drop(StopOnPanic::new(&|| self.0.stop()));
             }
         }
         let chain = Chain::new(64);

@@ -1,13 +1,12 @@
 //! Encoding: a batch's jobs, cut into blocks.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use enec_core::{CheckedEncodeJob, PieceSink, Result};
 use enec_format::geometry::{ALIGNMENT, BLOCK_TILES, HEADER_BYTES, SEGMENT_UNIT};
 use enec_format::{BlockEntry, BlockRanges, Cascade, Coding, EncodeOutcome, EncodePlan, Layout, Section, TwoWindows};
 
-use crate::chain::Chain;
+use crate::chain::{Chain, StopOnPanic};
 use crate::kernels::{
     Behind, CascadeSource, EncodeBlock, KeptPlanes, Kernels, Scratch, TileBytes, TileTarget, WideLanes,
 };
@@ -33,19 +32,25 @@ pub(crate) unsafe fn run<K: Kernels>(kernels: K, team: Team<'_>, jobs: &mut [Che
     let place = Place::of::<K>(bytes, threads);
     tasks.iter_mut().for_each(|task| task.place = place);
     // Where a block's segment goes is known only when all blocks before it have been analysed. So that each thread can keep to its own share,
-    // which is in its own cache, segments are set aside until then. (Those of the cascade are not: it is not that fast.)
+    // which is in its own cache, it sets segments aside until then. (Those of the cascade are not: it is not that fast.)
     if threads > 1 && place == Place::Near {
-        tasks.iter_mut().for_each(Task::expect_aside);
-        let schedule = Schedule::shared(tasks.iter().map(|task| task.aside.len()), threads);
-        team.run_in_passes(
-            &schedule,
-            |scratch, part| tasks[part.job].set_aside(kernels, part.part, scratch),
-            || tasks.iter().for_each(Task::place_segments),
-            |scratch, part| tasks[part.job].fetch_aside(part.part, scratch),
-        );
+        tasks.iter_mut().for_each(|task| task.is_shared = matches!(task.plan.coding(), Coding::TwoWindows(_)));
+        let schedule =
+            Schedule::shared(tasks.iter().map(|task| if task.is_shared { task.blocks() } else { 0 }), threads);
+        // What a thread has set aside may be of any job.
+        let stop = || tasks.iter().for_each(|task| task.chain.stop());
+        let encode = |scratch: &mut Scratch, part: Part| {
+            let _guard = StopOnPanic::new(&stop);
+            tasks[part.job].encode_or_set_aside(kernels, part.part, scratch).map(|aside| (part, aside))
+        };
+        let complete = |scratch: &mut Scratch, aside: Vec<_>| {
+            let _guard = StopOnPanic::new(&stop);
+            complete_aside(&tasks, aside, scratch);
+        };
+        team.run_with_rest(&schedule, encode, complete);
     }
     // Each block waits for those before it.
-    let coded = Schedule::in_order(tasks.iter().map(|task| if task.aside.is_empty() { task.blocks() } else { 0 }));
+    let coded = Schedule::in_order(tasks.iter().map(|task| if task.is_shared { 0 } else { task.blocks() }));
     let encode = |scratch: &mut Scratch, part: Part| {
         let following = tasks.get(part.job + 1).map_or(&[][..], |next| next.source);
         tasks[part.job].encode_block(kernels, part.part, following, threads, scratch);
@@ -67,10 +72,8 @@ struct Task<'a> {
     chain: Chain,
     /// That of the batch.
     place: Place,
-    /// What the first of two passes makes of each block; empty if there is one pass.
-    aside: Vec<OnceLock<SetAside>>,
-    /// Where the segments of these blocks start in the variable section; fewer if it exceeds its limit.
-    starts: OnceLock<Vec<usize>>,
+    /// Whether each thread encodes a share of its blocks.
+    is_shared: bool,
 }
 
 /// A block that is written but for its segment and its entry.
@@ -79,6 +82,19 @@ struct SetAside {
     wide: WideLanes,
     /// Where its segment starts among those that its thread has set aside.
     start: usize,
+}
+
+/// Completes blocks that a thread has set aside.
+fn complete_aside(tasks: &[Task<'_>], mut blocks: Vec<(Part, SetAside)>, scratch: &Scratch) {
+    // In this order nobody waits for a block of somebody who waits.
+    blocks.sort_unstable_by_key(|(part, _)| (part.job, part.part));
+    // All places first: the other threads wait for these, and not for the rest.
+    let starts = Vec::from_iter(blocks.iter().map(|(part, aside)| tasks[part.job].place(part.part, aside)));
+    for ((part, aside), start) in blocks.into_iter().zip(starts) {
+        if let Some(start) = start {
+            tasks[part.job].fetch_aside(part.part, &aside, start, scratch);
+        }
+    }
 }
 
 /// What has been written of a block.
@@ -100,8 +116,7 @@ impl<'a> Task<'a> {
         let (source, target) = unsafe { (source_bytes(source)?, target_bytes(target)?) };
         let chain = Chain::new(plan.variable_limit());
         let target = SharedTarget::new(&mut target[..plan.target_len()]);
-        let (aside, starts) = (Vec::new(), OnceLock::new());
-        Ok(Self { plan, source, target, pieces, chain, place: Place::Cached, aside, starts })
+        Ok(Self { plan, source, target, pieces, chain, place: Place::Cached, is_shared: false })
     }
 
     fn layout(&self) -> &'a Layout {
@@ -158,73 +173,69 @@ impl<'a> Task<'a> {
         if self.chain.is_stopped() {
             return;
         }
-        let _guard = self.chain.stop_on_panic();
-        let end = match self.plan.coding() {
+        let stop = || self.chain.stop();
+        let _guard = StopOnPanic::new(&stop);
+        match self.plan.coding() {
             Coding::TwoWindows(windows) => self.encode_windows(kernels, windows, index, following, threads, scratch),
             Coding::Cascade(cascade) => self.encode_cascade(kernels, cascade, index, scratch),
-            _ => None,
-        };
-        if let (Some(end), true) = (end, index + 1 == self.blocks()) {
-            self.finish(end);
+            _ => {}
         }
     }
 
-    /// Has the blocks written in two passes.
-    fn expect_aside(&mut self) {
-        if let Coding::TwoWindows(_) = self.plan.coding() {
-            self.aside.resize_with(self.blocks(), OnceLock::new);
-        }
-    }
-
-    /// The first pass: writes a block, and its segment to the scratch memory.
-    fn set_aside<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) {
+    /// Encodes a block of a thread's share; if blocks before it have not been analysed, all but its segment, which is set aside, and its entry.
+    fn encode_or_set_aside<K: Kernels>(&self, kernels: K, index: usize, scratch: &mut Scratch) -> Option<SetAside> {
         debug_assert!(self.place != Place::Streamed, "nobody completes what is streamed here");
-        let Coding::TwoWindows(windows) = self.plan.coding() else { return };
-        let mut segments = std::mem::take(&mut scratch.segments);
+        let Coding::TwoWindows(windows) = self.plan.coding() else { return None };
+        if self.chain.is_stopped() {
+            return None;
+        }
+        let (mut segments, mut end) = (std::mem::take(&mut scratch.segments), None);
         let start = segments.len();
-        let set_aside = &mut segments;
+        let (set_aside, end_in_target) = (&mut segments, &mut end);
         let place = move |len| {
+            if self.chain.is_turn(index) {
+                let start = self.chain.take(index, len)?;
+                *end_in_target = Some(start + len);
+                // SAFETY: the chain gives every place once.
+                return Some(unsafe { self.target.range(self.segment_range(start, len)) });
+            }
             let set_aside = set_aside;
             set_aside.resize(start + len, 0);
             Some(&mut set_aside[start..])
         };
-        let wide = self.write_block(kernels, windows, index, &[], scratch, place).map(|written| written.wide);
-        scratch.segments = segments;
-        if let Some(wide) = wide {
-            self.aside[index].get_or_init(|| SetAside { wide, start });
-        }
-    }
-
-    /// Between the passes: finds out where the segments go.
-    fn place_segments(&self) {
-        if let Coding::TwoWindows(windows) = self.plan.coding() {
-            let aside = self.aside.iter().map_while(OnceLock::get).enumerate();
-            let starts = aside.map_while(|(index, aside)| self.chain.take(index, aside.wide.segment_len(windows)));
-            self.starts.get_or_init(|| starts.collect());
-        }
-    }
-
-    /// The second pass, by the thread of the first: completes a block.
-    fn fetch_aside(&self, index: usize, scratch: &Scratch) {
-        let place = self.starts.get().and_then(|starts| starts.get(index));
-        if let (Coding::TwoWindows(windows), Some(&SetAside { wide, start: aside }), Some(&start), false) =
-            (self.plan.coding(), self.aside[index].get(), place, self.chain.is_stopped())
-        {
-            let (ranges, len) = (self.layout().block(index), wide.segment_len(windows));
-            // SAFETY: only the thread that wrote the block comes here for it, after it has done so; the chain gives every place once.
-            let (mask, planes, segment) = unsafe {
-                let segment = self.target.range(self.segment_range(start, len));
-                (self.target.range(ranges.mask.clone()), self.planes(&ranges), segment)
-            };
-            segment.copy_from_slice(&scratch.segments[aside..aside + len]);
-            self.complete(index, start + len, &Written { wide, mask, planes: planes.map(|plane| &*plane), segment });
-            if index + 1 == self.blocks() {
-                self.finish(start + len);
+        let written = self.write_block(kernels, windows, index, &[], scratch, place);
+        let aside = written.and_then(|written| match end {
+            Some(end) => {
+                self.complete(index, end, &written);
+                None
             }
-        }
+            None => Some(SetAside { wide: written.wide, start }),
+        });
+        scratch.segments = segments;
+        aside
     }
 
-    /// Encodes a block in one pass and returns the end of its segment in the variable section, or `None` if the job is over.
+    /// Waits for the blocks before one that was set aside. Returns where its segment starts in the variable section, or `None` if the job is over.
+    fn place(&self, index: usize, aside: &SetAside) -> Option<usize> {
+        let Coding::TwoWindows(windows) = self.plan.coding() else { return None };
+        self.chain.take(index, aside.wide.segment_len(windows))
+    }
+
+    /// Completes a block that this thread has set aside, its segment starting there in the variable section.
+    fn fetch_aside(&self, index: usize, aside: &SetAside, start: usize, scratch: &Scratch) {
+        let Coding::TwoWindows(windows) = self.plan.coding() else { return };
+        let &SetAside { wide, start: aside } = aside;
+        let (ranges, len) = (self.layout().block(index), wide.segment_len(windows));
+        // SAFETY: only the thread that wrote the block comes here for it, after it has done so; the chain gives every place once.
+        let (mask, planes, segment) = unsafe {
+            let segment = self.target.range(self.segment_range(start, len));
+            (self.target.range(ranges.mask.clone()), self.planes(&ranges), segment)
+        };
+        segment.copy_from_slice(&scratch.segments[aside..aside + len]);
+        self.complete(index, start + len, &Written { wide, mask, planes: planes.map(|plane| &*plane), segment });
+    }
+
+    /// Encodes a block, which begins when the chain is or will be at it.
     fn encode_windows<K: Kernels>(
         &self,
         kernels: K,
@@ -233,7 +244,7 @@ impl<'a> Task<'a> {
         following: &[u8],
         threads: usize,
         scratch: &mut Scratch,
-    ) -> Option<usize> {
+    ) {
         let mut end = 0;
         let place = |len| {
             let start = self.chain.take(index, len)?;
@@ -243,9 +254,9 @@ impl<'a> Task<'a> {
         };
         // With several threads it is only likely that the block is this thread's.
         let ahead = self.ahead(index, threads, following);
-        let written = self.write_block(kernels, windows, index, ahead, scratch, place)?;
-        self.complete(index, end, &written);
-        Some(end)
+        if let Some(written) = self.write_block(kernels, windows, index, ahead, scratch, place) {
+            self.complete(index, end, &written);
+        }
     }
 
     /// The block that comes so many blocks after this one, or as much of `following` behind the last one.
@@ -290,7 +301,8 @@ impl<'a> Task<'a> {
         Some(Written { wide, mask, planes, segment })
     }
 
-    /// Writes the entry of a block whose segment ends there in the variable section, and gives the block to whoever wants it hashed.
+    /// Writes the entry of a block whose segment ends there in the variable section, and behind the last one what belongs to no block. Gives
+    /// the block to whoever wants it hashed.
     fn complete(&self, index: usize, end: usize, written: &Written<'_>) {
         let Written { wide, mask, planes: [byte_plane, extra_plane, low_plane], segment } = *written;
         // The end counts bytes from the start of the target's variable section.
@@ -298,6 +310,9 @@ impl<'a> Task<'a> {
         let entry = BlockEntry { wide_base: wide.base, wide_width: wide.width, end: units }.to_bytes();
         // SAFETY: blocks are handed out once, and this part of theirs is used nowhere else.
         unsafe { self.target.range(self.layout().block(index).entry) }.copy_from_slice(&entry);
+        if index + 1 == self.blocks() {
+            self.finish(end);
+        }
         if let Some(pieces) = self.pieces {
             pieces.payload(index, &[&entry, mask, byte_plane, extra_plane, low_plane, segment]);
         }
@@ -336,13 +351,7 @@ impl<'a> Task<'a> {
     }
 
     /// As [`encode_windows`](Self::encode_windows).
-    fn encode_cascade<K: Kernels>(
-        &self,
-        kernels: K,
-        cascade: Cascade,
-        index: usize,
-        scratch: &mut Scratch,
-    ) -> Option<usize> {
+    fn encode_cascade<K: Kernels>(&self, kernels: K, cascade: Cascade, index: usize, scratch: &mut Scratch) {
         let (layout, ranges) = (self.layout(), self.layout().block(index));
         let range = layout.decoded_range(ranges.tiles.clone());
         let block = CascadeSource {
@@ -357,12 +366,11 @@ impl<'a> Task<'a> {
         let (len, planes) = self.write_planes(planes, tiles, kept, |targets| {
             self.with_content(index, &range, |show| kernels.encode_cascade(&block, targets, show, memory))
         });
-        let start = self.chain.take(index, len)?;
+        let Some(start) = self.chain.take(index, len) else { return };
         // SAFETY: the chain gives every place once.
         let segment = unsafe { self.target.range(self.segment_range(start, len)) };
         segment.copy_from_slice(memory.segment(len));
         self.complete(index, start + len, &Written { wide: WideLanes::NONE, mask: &[], planes, segment });
-        Some(start + len)
     }
 
     /// The elements of a block, with the tail if it follows.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -83,35 +83,18 @@ impl Team<'_> {
         });
     }
 
-    /// Does every part of a schedule, and `between` once after all of them; then each thread goes on with the parts that it has done, in the
-    /// same order and with the same scratch, in which it begins without segments.
-    pub(crate) fn run_in_passes(
+    /// Does every part of a schedule, with a scratch that begins without segments, and then what each thread has left to do, with the same scratch.
+    /// It is for parts whose results other threads wait for: each is taken alone.
+    pub(crate) fn run_with_rest<Rest>(
         self,
         schedule: &Schedule,
-        first_work: impl Fn(&mut Scratch, Part) + Sync,
-        between: impl Fn() + Sync,
-        second_work: impl Fn(&mut Scratch, Part) + Sync,
+        work: impl Fn(&mut Scratch, Part) -> Option<Rest> + Sync,
+        finish: impl Fn(&mut Scratch, Vec<Rest>) + Sync,
     ) {
-        // Not with a lock: whoever waits for one is put to sleep, and the wait is shorter than that.
-        let (done, claimed, begun) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicUsize::new(0));
         self.on_all_threads(schedule.len(), |own, scratch| {
             scratch.segments.clear();
-            let (mut count, mut parts) = (CountOnDrop { total: &done, count: 0 }, Vec::new());
-            // One by one: who panics leaves behind none that it had taken, and that the others would wait for.
-            for part in schedule.take(own, 1) {
-                count.count += 1;
-                first_work(scratch, part);
-                parts.push(part);
-            }
-            drop(count);
-            wait_until(|| done.load(Ordering::Acquire) >= schedule.len());
-            if claimed.swap(true, Ordering::Relaxed) {
-                wait_until(|| begun.load(Ordering::Acquire) > 0);
-            } else {
-                let _count = CountOnDrop { total: &begun, count: 1 };
-                between();
-            }
-            parts.into_iter().for_each(|part| second_work(scratch, part));
+            let rest = schedule.take(own, 1).filter_map(|part| work(scratch, part)).collect();
+            finish(scratch, rest);
         });
     }
 
@@ -135,11 +118,13 @@ impl Team<'_> {
                     });
                 }
                 work(0);
-                // The scope sleeps until the helpers are done, and would have to be woken.
-                let start = Instant::now();
-                while at_work.load(Ordering::Acquire) > 0 && start.elapsed() < AWAKE {
+                // The scope sleeps until the helpers are done, and would have to be woken. To look for them is faster than to look at the clock.
+                let is_at_work = |_| {
                     std::hint::spin_loop();
-                }
+                    at_work.load(Ordering::Acquire) > 0
+                };
+                let start = Instant::now();
+                while (0..WAITING_ROUNDS).all(is_at_work) && start.elapsed() < AWAKE {}
                 // What the scope itself does after them.
                 (0..SPINS).for_each(|_| std::hint::spin_loop());
             }),
@@ -153,18 +138,6 @@ impl Team<'_> {
     }
 }
 
-/// Counts what is done, also what ends in a panic: whoever waits for it goes on.
-struct CountOnDrop<'a> {
-    total: &'a AtomicUsize,
-    count: usize,
-}
-
-impl Drop for CountOnDrop<'_> {
-    fn drop(&mut self) {
-        self.total.fetch_add(self.count, Ordering::Release);
-    }
-}
-
 /// Waits for another thread, a short time at the core and then without it.
 pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     let mut rounds = 0;
@@ -174,11 +147,11 @@ pub(crate) fn wait_until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Rounds of spinning before a waiting thread gives its core away.
+/// Rounds of spinning before a waiting thread looks at something else than what it waits for, or gives its core away.
 const WAITING_ROUNDS: usize = 64;
 
 /// Rounds of spinning that take longer than the pool's own work at the end of a task.
-const SPINS: usize = 32;
+const SPINS: usize = 8;
 
 thread_local! {
     /// Whether this helper looks for work, or does some that it has found by looking.
@@ -209,45 +182,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_pass_begins_after_the_first_and_what_is_between() {
+    fn every_part_is_done_and_the_rest_is_given_back() {
         let workers = Workers::new(NonZeroUsize::new(3)).unwrap();
         for parts in [0, 1, 2, 100] {
-            let [first, between, second] = [(); 3].map(|()| AtomicUsize::new(0));
-            let add = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed);
-            workers.beside(0).run_in_passes(
+            let (done, finished) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+            workers.beside(0).run_with_rest(
                 &Schedule::shared([parts], workers.threads()),
-                |_, _| _ = add(&first),
-                || {
-                    assert_eq!(first.load(Ordering::Relaxed), parts);
-                    add(&between);
+                |_, part| {
+                    done.fetch_add(1, Ordering::Relaxed);
+                    part.part.is_multiple_of(3).then_some(part.part)
                 },
-                |_, _| {
-                    assert_eq!(between.load(Ordering::Relaxed), 1);
-                    add(&second);
-                },
+                |_, rest| finished.lock().unwrap().extend(rest),
             );
-            assert_eq!(second.into_inner(), parts);
-        }
-    }
-
-    #[test]
-    fn a_panic_in_either_pass_or_between_them_comes_out() {
-        let workers = Workers::new(NonZeroUsize::new(3)).unwrap();
-        for at in 0..3 {
-            let panic_at = |step: usize| assert!(step != at, "of the test");
-            let run = || {
-                workers.beside(0).run_in_passes(
-                    &Schedule::shared([1000], workers.threads()),
-                    |_, part| {
-                        if at == 0 {
-                            panic_at(part.part);
-                        }
-                    },
-                    || panic_at(1),
-                    |_, _| panic_at(2),
-                );
-            };
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+            let mut finished = finished.into_inner().unwrap();
+            finished.sort_unstable();
+            assert_eq!(done.into_inner(), parts);
+            assert_eq!(finished, Vec::from_iter((0..parts).step_by(3)));
         }
     }
 }

@@ -113,7 +113,7 @@ fn a_job_that_ends_as_stored_ends_for_all_threads() {
     }
 }
 
-/// Past the caches, and hashed on the way; also with as many threads as have caches for all of it, which nevertheless do it in one pass.
+/// Past the caches, and hashed on the way; also with as many threads as have caches for all of it, which nevertheless set nothing aside.
 #[test]
 fn streamed_bytes_do_not_depend_on_the_number_of_threads() {
     for (plan, source) in samples(Dtype::Bf16, (9 << 20) / 2 + 77) {
@@ -137,35 +137,59 @@ fn streamed_bytes_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// No thread waits for a block that a thread which panicked had taken, in one pass or in two; and the backend goes on.
+/// No thread waits for a block that a thread which panicked had taken or set aside, of any job; and the backend goes on.
 #[test]
 fn a_panic_of_a_sink_comes_out() {
-    struct Panics;
+    /// Panics at a block: when its elements are read or decoded, or when it is complete.
+    struct Panics {
+        content: usize,
+        payload: usize,
+    }
     impl PieceSink for Panics {
         fn content(&self, block: usize, _decoded: &[u8]) {
-            assert!(block > 0, "of the test");
+            assert!(block != self.content, "of the test");
         }
 
-        fn payload(&self, _block: usize, _parts: &[&[u8]; 6]) {}
+        fn payload(&self, block: usize, _parts: &[&[u8]; 6]) {
+            assert!(block != self.payload, "of the test");
+        }
     }
+    const NEVER: usize = usize::MAX;
     let backend = open("portable", 2);
+    let panics = |run: &dyn Fn()| catch_unwind(AssertUnwindSafe(run)).unwrap_err();
+    // What the caches of two threads hold, and more.
     for blocks in [64, 80] {
         for (plan, source) in samples(Dtype::Bf16, 16384 * blocks) {
             let stream = reference::encode_plan(&plan, &source).unwrap();
             let whole = DecodePlan::whole(&Stream::open(&stream).unwrap());
-            let panics = |run: &dyn Fn()| catch_unwind(AssertUnwindSafe(run)).unwrap_err();
-            panics(&|| _ = encode(&*backend, &plan, &source, 0, Some(&Panics)));
-            panics(&|| _ = decode(&*backend, &whole, &stream, 0, Some(&Panics)));
+            for (content, payload) in [(0, NEVER), (blocks / 2, NEVER), (NEVER, 0), (NEVER, 1), (NEVER, blocks - 1)] {
+                panics(&|| _ = encode(&*backend, &plan, &source, 0, Some(&Panics { content, payload })));
+            }
+            panics(&|| _ = decode(&*backend, &whole, &stream, 0, Some(&Panics { content: 0, payload: NEVER })));
             let (_, body) = encode(&*backend, &plan, &source, 0, None);
             assert!(body == stream[plan.layout().front_len()..]);
             assert!(decode(&*backend, &whole, &stream, 0, None) == source);
         }
     }
+    // The second thread sets blocks of the first job aside, and panics at the second job.
+    let ((long, long_source), (short, short_source)) =
+        (sample(Dtype::Bf16, 48 * 16384), sample(Dtype::Bf16, 16 * 16384));
+    for _ in 0..20 {
+        panics(&|| {
+            let (mut first, mut second) = (vec![0; long.target_len()], vec![0; short.target_len()]);
+            let mut batch = EncodeBatch::new(backend.info());
+            let job = EncodeJob::new(long.clone(), Source::Host(&long_source), Target::Host(&mut first));
+            batch.push(job).unwrap();
+            let job = EncodeJob::new(short.clone(), Source::Host(&short_source), Target::Host(&mut second));
+            batch.push(job.with_pieces(&Panics { content: 1, payload: NEVER })).unwrap();
+            backend.encode(&mut batch).unwrap();
+        });
+    }
 }
 
 #[test]
 fn batches_of_many_sizes_finish_every_job() {
-    // In one pass and, with as many threads as have caches for all of it, in two.
+    // In order and, with as many threads as have caches for all of it, in shares.
     for threads in [1, 3, 8] {
         let backend = open("portable", threads);
         let jobs: Vec<_> = (0..90)
