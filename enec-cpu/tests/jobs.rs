@@ -11,8 +11,9 @@ mod common;
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use common::{Random, backends, decode, encode, inputs, open};
 use enec_core::{
@@ -171,20 +172,52 @@ fn a_panic_of_a_sink_comes_out() {
             assert!(decode(&*backend, &whole, &stream, 0, None) == source);
         }
     }
-    // The second thread sets blocks of the first job aside, and panics at the second job.
-    let ((long, long_source), (short, short_source)) =
-        (sample(Dtype::Bf16, 48 * 16384), sample(Dtype::Bf16, 16 * 16384));
-    for _ in 0..20 {
-        panics(&|| {
-            let (mut first, mut second) = (vec![0; long.target_len()], vec![0; short.target_len()]);
-            let mut batch = EncodeBatch::new(backend.info());
-            let job = EncodeJob::new(long.clone(), Source::Host(&long_source), Target::Host(&mut first));
-            batch.push(job).unwrap();
-            let job = EncodeJob::new(short.clone(), Source::Host(&short_source), Target::Host(&mut second));
-            batch.push(job.with_pieces(&Panics { content: 1, payload: NEVER })).unwrap();
-            backend.encode(&mut batch).unwrap();
-        });
+}
+
+/// A thread that panics at one job has set blocks of another one aside: who waits for these goes on, too.
+#[test]
+fn a_panic_ends_all_jobs_of_its_thread() {
+    /// The thread that encodes the second third of the blocks of both jobs, once it is known; the thread after it is slow, and is helped out.
+    #[derive(Default)]
+    struct Second(OnceLock<ThreadId>);
+    impl PieceSink for Second {
+        fn content(&self, block: usize, _decoded: &[u8]) {
+            match block {
+                32 => _ = self.0.set(thread::current().id()),
+                64.. => thread::sleep(Duration::from_millis(1)),
+                _ => {}
+            }
+        }
+
+        fn payload(&self, _block: usize, _parts: &[&[u8]; 6]) {}
     }
+    /// Panics in that thread.
+    struct PanicsIn<'a>(&'a Second);
+    impl PieceSink for PanicsIn<'_> {
+        fn content(&self, _block: usize, _decoded: &[u8]) {
+            assert!(self.0.0.get() != Some(&thread::current().id()), "of the test");
+            thread::sleep(Duration::from_millis(1));
+        }
+
+        fn payload(&self, _block: usize, _parts: &[&[u8]; 6]) {}
+    }
+    let backend = open("portable", 3);
+    let ((long, long_source), (short, short_source)) =
+        (sample(Dtype::Bf16, 80 * 16384), sample(Dtype::Bf16, 16 * 16384));
+    let run = || {
+        let second = Second::default();
+        let (mut first_target, mut second_target) = (vec![0; long.target_len()], vec![0; short.target_len()]);
+        let sink = PanicsIn(&second);
+        let mut batch = EncodeBatch::new(backend.info());
+        let job = EncodeJob::new(long.clone(), Source::Host(&long_source), Target::Host(&mut first_target));
+        batch.push(job.with_pieces(&second)).unwrap();
+        let job = EncodeJob::new(short.clone(), Source::Host(&short_source), Target::Host(&mut second_target));
+        batch.push(job.with_pieces(&sink)).unwrap();
+        backend.encode(&mut batch).unwrap();
+    };
+    // Which thread does what is not certain.
+    let panicked = (0..20).filter(|_| catch_unwind(AssertUnwindSafe(run)).is_err()).count();
+    assert!(panicked > 0, "no thread was helped out");
 }
 
 #[test]
@@ -390,7 +423,7 @@ fn device_memory_may_be_used_by_the_threads_of_a_pool() {
         pool.scope(|scope| (0..8).for_each(|_| scope.spawn(|_| encode_on_device())));
         done.send(()).unwrap();
     });
-    all_done.recv_timeout(std::time::Duration::from_secs(60)).expect("the threads wait for each other");
+    all_done.recv_timeout(Duration::from_secs(60)).expect("the threads wait for each other");
 }
 
 #[test]
