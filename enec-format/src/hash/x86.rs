@@ -1,7 +1,7 @@
 //! XXH3-64, seed 0, of bytes that come part by part, with the vectors of x86 processors.
 //!
-//! The library keeps its accumulators in memory between stripes when bytes come in parts, and knows no AVX-512. Whoever hashes what it decodes
-//! tile by tile waits for nothing but that: docs/benchmarking.md, "Throughput", has what this module brings.
+//! The library keeps its accumulators in memory between stripes when bytes come in parts, and knows no AVX-512. Whoever decodes with checksums
+//! waits for that: docs/benchmarking.md, "Throughput", has what this module brings.
 //!
 //! The algorithm is that of the xxHash specification for large inputs; shorter ones go to the library.
 
