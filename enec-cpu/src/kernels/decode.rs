@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use enec_format::Dtype;
-use enec_format::geometry::{BLOCK_TILES, ROW_BYTES, TILE_BYTE_PLANE_BYTES};
+use enec_format::geometry::{BLOCK_TILES, ROW_BYTES, ROWS, TILE_BYTE_PLANE_BYTES};
 
 use super::float::{Float, at, pair};
 use super::isa::{Isa, Kernel, tile_lanes};
@@ -45,6 +45,7 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
         let share = tile_bytes / I::VECTORS;
         // Behind a block that is shorter its planes do not go on.
         let asks_ahead = block.tiles.len() == BLOCK_TILES;
+        let asks_far_ahead = asks_ahead && !block.is_near;
         for index in 0..block.tiles.len() {
             let mask = block.tile_mask(block.tiles.start + index);
             let extra_bytes = F::DTYPE.tile_extra_bytes();
@@ -59,13 +60,25 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
                     before.advance(isa, share.min(STREAMED_AT_ONCE));
                 }
                 if asks_ahead {
-                    for plane in [planes.byte_plane, planes.extra_plane, planes.low_plane] {
+                    for plane in planes.all() {
                         isa.prefetch(plane, PREFETCH_TILES, vector, I::VECTORS);
-                        if !block.is_near {
-                            isa.prefetch_to_second_level(plane, FAR_TILES, vector, I::VECTORS);
-                        }
                     }
                 }
+                // F32's planes have more lines for a vector than the first-level cache can wait for: these are asked for row by row.
+                let by_rows = if F::DTYPE == Dtype::F32 { 2 } else { 0 };
+                if asks_far_ahead {
+                    for plane in &planes.all()[by_rows..] {
+                        isa.prefetch_to_second_level(plane, FAR_TILES, vector, I::VECTORS);
+                    }
+                }
+                let ask_for_row = |row| {
+                    if asks_far_ahead {
+                        for plane in &planes.all()[..by_rows] {
+                            let (share, shares) = (vector * ROWS / 2 + row, I::VECTORS * ROWS / 2);
+                            isa.prefetch_to_second_level(plane, FAR_TILES, share, shares);
+                        }
+                    }
+                };
                 let lanes = tile_lanes::<I>(mask, vector);
                 let mut differences = planes.low(isa, common_width, vector);
                 let mut base = common_base;
@@ -81,7 +94,7 @@ impl<F: Float, W: Width> Kernel for DecodeTiles<'_, '_, '_, F, W> {
                 {
                     before.advance(isa, share - STREAMED_AT_ONCE);
                 }
-                planes.join::<I, F>(isa, vector, base, &differences, tile);
+                planes.join::<I, F>(isa, vector, base, &differences, tile, ask_for_row);
             }
             target.complete(isa, tile_bytes);
         }
@@ -125,7 +138,12 @@ impl TilePlanes<'_> {
         unpack(isa, common_width, &words)
     }
 
-    /// Writes the lanes of a vector, given their differences from `base`.
+    #[inline(always)]
+    fn all(&self) -> [&[u8]; 3] {
+        [self.byte_plane, self.extra_plane, self.low_plane]
+    }
+
+    /// Writes the lanes of a vector, given their differences from `base`. See [`join_lanes`].
     #[inline(always)]
     fn join<I: Isa, F: Float>(
         &self,
@@ -134,6 +152,7 @@ impl TilePlanes<'_> {
         base: I::Vector,
         differences: &[I::Vector; 8],
         tile: &mut [u8],
+        between: impl Fn(usize),
     ) {
         let mut exponents = *differences;
         for exponents in &mut exponents {
@@ -142,6 +161,6 @@ impl TilePlanes<'_> {
                 *exponents = isa.and(*exponents, isa.splat(0x1F1F));
             }
         }
-        join_lanes::<I, F>(isa, self.byte_plane, self.extra_plane, index, &exponents, tile);
+        join_lanes::<I, F>(isa, self.byte_plane, self.extra_plane, index, &exponents, tile, between);
     }
 }

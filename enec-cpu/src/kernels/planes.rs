@@ -40,7 +40,7 @@ pub(super) fn split_lanes<I: Isa, F: Float>(
     pairs
 }
 
-/// Writes the lanes of a vector to a tile, given their exponents, as pairs, each below `2^E`.
+/// Writes the lanes of a vector to a tile, given their exponents, as pairs, each below `2^E`. Calls `between` after each of 8 pairs of rows.
 #[inline(always)]
 pub(super) fn join_lanes<I: Isa, F: Float>(
     isa: I,
@@ -49,6 +49,7 @@ pub(super) fn join_lanes<I: Isa, F: Float>(
     index: usize,
     pairs: &[I::Vector; 8],
     tile: &mut [u8],
+    between: impl Fn(usize),
 ) {
     let mut extra = [isa.splat(0); 8];
     if F::DTYPE == Dtype::F16 {
@@ -72,5 +73,6 @@ pub(super) fn join_lanes<I: Isa, F: Float>(
         }
         F::store(isa, first, first_lower, tile, row, index);
         F::store(isa, second, second_lower, tile, row + ROWS / 2, index);
+        between(row);
     }
 }

@@ -71,7 +71,7 @@ impl<F: Float> BitKernel for DecodeCascade<'_, '_, '_, F> {
                     isa.prefetch(plane, PREFETCH_TILES, vector, VECTORS);
                 }
                 let lanes = Lanes::load(isa, low_plane, escapes, places, tile_index * VECTORS + vector);
-                join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, &table), tile);
+                join_lanes::<I, F>(isa, byte_plane, extra_plane, vector, &lanes.exponents(isa, &table), tile, |_| {});
                 if !isa.is_zero(lanes.raw(isa)) {
                     raw.write::<I>(isa, F::DTYPE, &lanes, vector, tile);
                 }
