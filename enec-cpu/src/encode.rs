@@ -77,11 +77,11 @@ struct Task<'a> {
 }
 
 /// A block that is written but for its segment and its entry.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct SetAside {
     wide: WideLanes,
-    /// Where its segment starts among those that its thread has set aside.
-    start: usize,
+    /// Where its segment lies among those that its thread has set aside.
+    segment: Range<usize>,
 }
 
 /// Completes blocks that a thread has set aside.
@@ -89,7 +89,8 @@ fn complete_aside(tasks: &[Task<'_>], mut blocks: Vec<(Part, SetAside)>, scratch
     // In this order nobody waits for a block of somebody who waits.
     blocks.sort_unstable_by_key(|(part, _)| (part.job, part.part));
     // All places first: the other threads wait for these, and not for the rest.
-    let starts = Vec::from_iter(blocks.iter().map(|(part, aside)| tasks[part.job].place(part.part, aside)));
+    let starts =
+        Vec::from_iter(blocks.iter().map(|(part, aside)| tasks[part.job].chain.take(part.part, aside.segment.len())));
     for ((part, aside), start) in blocks.into_iter().zip(starts) {
         if let Some(start) = start {
             tasks[part.job].fetch_aside(part.part, &aside, start, scratch);
@@ -204,34 +205,28 @@ impl<'a> Task<'a> {
             Some(&mut set_aside[start..])
         };
         let written = self.write_block(kernels, windows, index, &[], scratch, place);
-        let aside = written.and_then(|written| match end {
+        let wide = written.and_then(|written| match end {
             Some(end) => {
                 self.complete(index, end, &written);
                 None
             }
-            None => Some(SetAside { wide: written.wide, start }),
+            None => Some(written.wide),
         });
+        let aside = wide.map(|wide| SetAside { wide, segment: start..segments.len() });
         scratch.segments = segments;
         aside
     }
 
-    /// Waits for the blocks before one that was set aside. Returns where its segment starts in the variable section, or `None` if the job is over.
-    fn place(&self, index: usize, aside: &SetAside) -> Option<usize> {
-        let Coding::TwoWindows(windows) = self.plan.coding() else { return None };
-        self.chain.take(index, aside.wide.segment_len(windows))
-    }
-
     /// Completes a block that this thread has set aside, its segment starting there in the variable section.
     fn fetch_aside(&self, index: usize, aside: &SetAside, start: usize, scratch: &Scratch) {
-        let Coding::TwoWindows(windows) = self.plan.coding() else { return };
-        let &SetAside { wide, start: aside } = aside;
-        let (ranges, len) = (self.layout().block(index), wide.segment_len(windows));
+        let (wide, len) = (aside.wide, aside.segment.len());
+        let ranges = self.layout().block(index);
         // SAFETY: only the thread that wrote the block comes here for it, after it has done so; the chain gives every place once.
         let (mask, planes, segment) = unsafe {
             let segment = self.target.range(self.segment_range(start, len));
             (self.target.range(ranges.mask.clone()), self.planes(&ranges), segment)
         };
-        segment.copy_from_slice(&scratch.segments[aside..aside + len]);
+        segment.copy_from_slice(&scratch.segments[aside.segment.clone()]);
         self.complete(index, start + len, &Written { wide, mask, planes: planes.map(|plane| &*plane), segment });
     }
 

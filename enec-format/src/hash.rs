@@ -31,10 +31,8 @@ pub fn xxh3_64(bytes: &[u8]) -> u64 {
 }
 
 /// XXH3-64 with seed 0 of bytes that come part by part.
-#[derive(Clone)]
 pub struct PieceHasher(Engine);
 
-#[derive(Clone)]
 enum Engine {
     Library(RawHasher<&'static [u8; DEFAULT_SECRET_LENGTH]>),
     #[cfg(all(feature = "std", target_arch = "x86_64"))]

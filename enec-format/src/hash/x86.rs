@@ -40,7 +40,6 @@ const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
 type Secret = [u8; DEFAULT_SECRET_LENGTH];
 
 /// Bytes that are hashed one after the other.
-#[derive(Clone)]
 pub(super) struct Hasher {
     isa: Isa,
     secret: &'static Secret,
